@@ -1,0 +1,103 @@
+#include "assay/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "assay/base/error.h"
+
+namespace assay {
+namespace {
+
+// Paths a signal handler may unlink: fixed storage, no locks.
+constexpr int kSlots = 32;
+constexpr std::size_t kPathBytes = 4096;
+std::atomic<int> slot_used[kSlots];
+char slot_path[kSlots][kPathBytes];
+constexpr std::size_t kBufferBytes = 1 << 20;
+
+void remember(const std::string& path) {
+  if (path.size() >= kPathBytes) return;
+  for (int i = 0; i < kSlots; ++i) {
+    int free = 0;
+    if (slot_used[i].compare_exchange_strong(free, 1)) {
+      std::memcpy(slot_path[i], path.c_str(), path.size() + 1);
+      slot_used[i].store(2);
+      return;
+    }
+  }
+}
+
+void forget(const std::string& path) {
+  for (int i = 0; i < kSlots; ++i) {
+    if (slot_used[i].load() == 2 && path == slot_path[i]) {
+      slot_used[i].store(0);
+      return;
+    }
+  }
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* action) {
+  throw Error(Code::kUnreadable, path.string() + ": cannot " + action + ": " +
+                                     std::strerror(errno));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  std::string name = path_.string() + ".XXXXXX";
+  fd_ = ::mkstemp(name.data());
+  if (fd_ < 0) fail(path_, "create");
+  temporary_ = name;
+  remember(name);
+  ::fchmod(fd_, 0644);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!committed_) {
+    ::unlink(temporary_.c_str());
+    forget(temporary_.string());
+  }
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  buffer_.append(bytes);
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void AtomicFile::flush() {
+  const char* at = buffer_.data();
+  std::size_t left = buffer_.size();
+  while (left > 0) {
+    const ssize_t written = ::write(fd_, at, left);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "write");
+    at += written;
+    left -= static_cast<std::size_t>(written);
+  }
+  buffer_.clear();
+}
+
+void AtomicFile::commit() {
+  flush();
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0) fail(path_, "close");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename");
+  committed_ = true;
+  forget(temporary_.string());
+}
+
+void discard_open_atomic_files() noexcept {
+  for (int i = 0; i < kSlots; ++i) {
+    if (slot_used[i].load() == 2) ::unlink(slot_path[i]);
+  }
+}
+
+}  // namespace assay

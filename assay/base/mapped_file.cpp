@@ -1,0 +1,185 @@
+#include "assay/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "assay/base/error.h"
+
+namespace assay {
+namespace {
+
+// Small files are copied: two system calls cheaper than a mapping, and no page
+// of them can vanish.
+constexpr std::size_t kCopyBelow = 64 * 1024;
+
+// Mapped ranges, readable from the signal handler without locks. Slots are
+// claimed and released by compare-and-swap on `state`.
+struct Range {
+  std::atomic<int> state{0};  // 0 free, 1 being set up, 2 live
+  std::atomic<std::uintptr_t> begin{0};
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<bool> faulted{false};
+};
+constexpr int kSlots = 4096;
+Range ranges[kSlots];
+struct sigaction previous_action;
+
+int claim_slot(std::uintptr_t begin, std::uintptr_t end) {
+  static std::atomic<unsigned> next{0};
+  for (int tries = 0; tries < kSlots; ++tries) {
+    const int i = static_cast<int>(next.fetch_add(1) % kSlots);
+    int free = 0;
+    if (!ranges[i].state.compare_exchange_strong(free, 1)) continue;
+    ranges[i].begin.store(begin);
+    ranges[i].end.store(end);
+    ranges[i].faulted.store(false);
+    ranges[i].state.store(2);
+    return i;
+  }
+  return -1;
+}
+
+// Puts a page of zeros where the file no longer has one and marks the range;
+// faults outside our ranges go to whoever handled them before.
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Range& range : ranges) {
+    if (range.state.load() != 2 || address < range.begin.load() ||
+        address >= range.end.load()) {
+      continue;
+    }
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    void* at = reinterpret_cast<void*>(address / page * page);
+    if (::mmap(at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) != MAP_FAILED) {
+      range.faulted.store(true);
+      return;
+    }
+  }
+  if ((previous_action.sa_flags & SA_SIGINFO) && previous_action.sa_sigaction) {
+    previous_action.sa_sigaction(signal, info, context);
+    return;
+  }
+  if (previous_action.sa_handler != SIG_DFL &&
+      previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+    return;
+  }
+  ::signal(SIGBUS, SIG_DFL);
+  ::raise(SIGBUS);
+}
+
+void install_handler() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(SIGBUS, &action, &previous_action);
+  });
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw Error(Code::kUnreadable,
+              path.string() + ": " + what + ": " + std::strerror(errno));
+}
+
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+// Reads up to `size` bytes; fewer only when the file ends early.
+std::size_t read_all(int fd, std::byte* out, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n =
+        ::pread(fd, out + done, size - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(
+    const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a FIFO must not hang before we can refuse it.
+  const Descriptor file{
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) fail(path, "cannot open");
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) fail(path, "cannot stat");
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(Code::kUnreadable, path.string() + ": not a regular file");
+  }
+  std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->path_ = path;
+  mapped->size_ = static_cast<std::size_t>(status.st_size);
+  if (mapped->size_ == 0) return mapped;
+  if (mapped->size_ < kCopyBelow) {
+    auto* copy = static_cast<std::byte*>(
+        ::operator new (mapped->size_, std::align_val_t{64}));
+    mapped->data_ = copy;
+    const std::size_t got = read_all(file.fd, copy, mapped->size_);
+    if (got != mapped->size_) {
+      throw Error(Code::kUnreadable, path.string() + ": ended at byte " +
+                                         std::to_string(got) +
+                                         " while being read, expected " +
+                                         std::to_string(mapped->size_));
+    }
+    return mapped;
+  }
+  install_handler();
+  void* at = ::mmap(nullptr, mapped->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (at == MAP_FAILED) fail(path, "cannot map");
+  mapped->data_ = static_cast<const std::byte*>(at);
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
+  mapped->slot_ = claim_slot(begin, begin + mapped->size_);
+  if (mapped->slot_ < 0) {
+    throw Error(Code::kUnreadable, path.string() + ": more than " +
+                                       std::to_string(kSlots) +
+                                       " files are mapped at once");
+  }
+  return mapped;
+}
+
+MappedFile::~MappedFile() {
+  if (!data_) return;
+  auto* at = const_cast<std::byte*>(data_);
+  if (size_ < kCopyBelow) {
+    ::operator delete (at, std::align_val_t{64});
+    return;
+  }
+  if (slot_ >= 0) ranges[slot_].state.store(0);
+  ::munmap(at, size_);
+}
+
+bool MappedFile::intact() const {
+  return slot_ < 0 || !ranges[slot_].faulted.load();
+}
+
+void MappedFile::check_intact() const {
+  if (!intact()) {
+    throw Error(Code::kUnreadable,
+                path_.string() +
+                    ": was truncated while it was read (opened "
+                    "with " +
+                    std::to_string(size_) + " bytes)");
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,40 @@
+// Read-only file mapping that survives the file being truncated under it.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace assay {
+
+// Maps a regular file. A page that vanishes while it is read (the file was
+// truncated, the disk failed) reads as zeros instead of killing the process
+// with SIGBUS, and `check_intact` then throws. Readers call it after using the
+// bytes. Never follows the file growing. Thread-safe.
+class MappedFile {
+ public:
+  // Throws Error{kUnreadable} naming the path when it is absent, no regular
+  // file, or cannot be mapped. An empty file maps to an empty span.
+  static std::shared_ptr<const MappedFile> open(
+      const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::size_t size() const { return size_; }
+  const std::filesystem::path& path() const { return path_; }
+  bool intact() const;
+  void check_intact() const;  // throws Error{kUnreadable}
+
+ private:
+  MappedFile() = default;
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  int slot_ = -1;  // index in the fault handler's table
+};
+
+}  // namespace assay

@@ -1,0 +1,58 @@
+# Helpers that keep each folder's CMakeLists.txt to one call.
+
+# Numerics first: no contraction of a*b+c behind the source's back (results
+# would depend on the ISA the compiler was told about), no -ffast-math.
+add_library(assay_flags INTERFACE)
+target_compile_options(assay_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off)
+if(ASSAY_WERROR)
+  target_compile_options(assay_flags INTERFACE -Werror)
+endif()
+if(ASSAY_SANITIZE)
+  target_compile_options(assay_flags INTERFACE
+    -fsanitize=${ASSAY_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE})
+endif()
+if(ASSAY_FUZZ)
+  target_compile_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+target_include_directories(assay_flags INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+
+# assay_library(<folder> LINKS <assay folders it may include> PRIVATE <libs>)
+# Compiles every .cpp of the current folder into the static library
+# assay_<folder>. LINKS are public, PRIVATE third-party libraries stay out of
+# the headers.
+function(assay_library folder)
+  cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp "")
+    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+  endif()
+  add_library(assay_${folder} STATIC ${sources})
+  list(TRANSFORM ARG_LINKS PREPEND assay_)
+  target_link_libraries(assay_${folder}
+    PUBLIC assay_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE})
+endfunction()
+
+# assay_test(<folder> LINKS <assay folders> PRIVATE <libs>)
+# One GoogleTest binary per folder of tests/: every *_test.cpp below the
+# current folder. ASSAY_TEST_DATA names tests/data.
+function(assay_test folder)
+  cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+       ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${folder}_test ${sources})
+  list(TRANSFORM ARG_LINKS PREPEND assay_)
+  target_link_libraries(${folder}_test
+    PRIVATE ${ARG_LINKS} ${ARG_PRIVATE} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${folder}_test PRIVATE
+    ASSAY_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
+    ASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${folder} COMMAND ${folder}_test --gtest_brief=1)
+endfunction()
