@@ -3,10 +3,10 @@
 // against.
 //
 // Sources: OCP 8-bit Floating Point (OFP8) 1.0; OCP Microscaling Formats (MX)
-// 1.0 for e2m1 and e8m0; IEEE 754-2019 for the rest; the ONNX Cast table for
-// infinities into fnuz. Special values as the CUDA 13 host converters give
-// them. Everything is constexpr, pure and thread-safe. A code is the element's
-// bit pattern in the low bits of a 64-bit integer.
+// 1.0 for e2m1 and e8m0; IEEE 754-2019 for the rest; the ONNX Cast tables
+// (opset 25) for what overflows. Special values as the CUDA 13 host converters
+// give them. Everything is constexpr, pure and thread-safe. A code is the
+// element's bit pattern in the low bits of a 64-bit integer.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 namespace assay {
 
 // What a value beyond the largest finite one becomes.
-//   kSaturate  +-max, for infinities too (fnuz: an infinity is NaN even here)
+//   kSaturate  +-max, for infinities too
 //   kSpecial   what the format has: inf (IEEE kinds), NaN (fn, fnuz, e8m0),
 //              +-max where it has neither (e2m1)
 enum class Overflow : std::uint8_t { kSaturate, kSpecial };
@@ -202,7 +202,8 @@ constexpr std::uint64_t overflow_magnitude(DType dtype, Overflow overflow) {
 // How a value between two powers of two becomes an e8m0 scale.
 //   kUp       the next higher one: what the MXFP8 quantisers use
 //   kDown     the next lower one
-//   kNearest  to nearest, 1.5 * 2^e to the even code
+//   kNearest  the nearer one, 1.5 * 2^e upwards: the last place is the implied
+//             significand bit, which is odd
 enum class ScaleRounding : std::uint8_t { kUp, kDown, kNearest };
 
 // e8m0 code of a scale. Zero and everything to 2^-127 is 0x00 (the format has
@@ -217,22 +218,22 @@ constexpr std::uint8_t encode_e8m0(double x, ScaleRounding rounding) {
   const double floor_value = pow2(d.leading);
   bool up = false;
   if (rounding == ScaleRounding::kUp) up = x > floor_value;
-  if (rounding == ScaleRounding::kNearest) {
-    const double tie = 1.5 * floor_value;
-    up = x > tie || (x == tie && (floor_code & 1));
-  }
+  if (rounding == ScaleRounding::kNearest) up = x >= 1.5 * floor_value;
   return static_cast<std::uint8_t>(floor_code + up);
 }
 
 // Code of the nearest value of a float dtype, ties to even, with one rounding
 // from the double. -0 keeps its sign where the format has one. NaN gives
-// nan_code() without sign. e8m0: to nearest, saturating, see encode_e8m0.
+// nan_code() without sign. e8m0: encode_e8m0 to nearest; with kSpecial, zero
+// and what rounds beyond 2^127 are NaN.
 constexpr std::uint64_t encode_float(DType dtype, double x, Overflow overflow) {
   const Specials specials = traits(dtype).specials;
-  if (specials == Specials::kScaleNan)
+  if (specials == Specials::kScaleNan) {
+    if (overflow == Overflow::kSpecial && (x == 0 || x >= 1.5 * pow2(127)))
+      return nan_code(dtype);
     return encode_e8m0(x, ScaleRounding::kNearest);
-  if (is_nan(x) || (is_inf(x) && specials == Specials::kFnuz))
-    return nan_code(dtype);
+  }
+  if (is_nan(x)) return nan_code(dtype);
   const bool negative = std::bit_cast<std::uint64_t>(x) >> 63 != 0;
   std::uint64_t magnitude = is_inf(x)
                                 ? max_finite_code(dtype) + 1
