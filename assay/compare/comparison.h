@@ -15,11 +15,12 @@ namespace assay {
 
 // Where a mismatch comes from, walking in execution order.
 enum class Origin : std::uint8_t {
-  kNone,              // the row matches
+  kNone,              // the row matches, or is an entry of a plain file
   kBorn,              // inputs agree, this output does not
   kInherited,         // an input already differs
   kInputDiffers,      // an input that no compared operator produced differs
   kParameterDiffers,  // a parameter differs before it was used
+  kUndetermined,      // the output differs, its inputs were not compared
 };
 
 std::string_view to_string(Origin origin);
@@ -90,7 +91,7 @@ struct Group {
 struct Counts {
   std::int64_t match = 0, mismatch = 0, incomplete = 0, empty = 0;
   std::int64_t born = 0, inherited = 0, input_differs = 0,
-               parameter_differs = 0;
+               parameter_differs = 0, undetermined = 0;
   std::int64_t total() const { return match + mismatch + incomplete + empty; }
 };
 
