@@ -30,6 +30,7 @@ struct Range {
 };
 constexpr int kSlots = 4096;
 Range ranges[kSlots];
+std::atomic<bool> any_faulted{false};
 struct sigaction previous_action;
 
 int claim_slot(std::uintptr_t begin, std::uintptr_t end) {
@@ -61,6 +62,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     if (::mmap(at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                0) != MAP_FAILED) {
       range.faulted.store(true);
+      any_faulted.store(true);
       return;
     }
   }
@@ -91,6 +93,18 @@ void install_handler() {
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
   throw Error(Code::kUnreadable,
               path.string() + ": " + what + ": " + std::strerror(errno));
+}
+
+// The live range that holds `address`, null when none does.
+const Range* find_range(std::uintptr_t address) {
+  for (const Range& range : ranges) {
+    if (range.state.load(std::memory_order_acquire) == 2 &&
+        address >= range.begin.load(std::memory_order_relaxed) &&
+        address < range.end.load(std::memory_order_relaxed)) {
+      return &range;
+    }
+  }
+  return nullptr;
 }
 
 struct Descriptor {
@@ -170,6 +184,24 @@ MappedFile::~MappedFile() {
 
 bool MappedFile::intact() const {
   return slot_ < 0 || !ranges[slot_].faulted.load();
+}
+
+bool MappedFile::intact(const void* data) {
+  if (!any_faulted.load()) return true;
+  const Range* range = find_range(reinterpret_cast<std::uintptr_t>(data));
+  return !range || !range->faulted.load();
+}
+
+void MappedFile::release(std::span<const std::byte> bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const Range* range = find_range(begin);
+  if (!range || begin + bytes.size() > range->end.load()) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = (begin + page - 1) / page * page;
+  const std::uintptr_t last = (begin + bytes.size()) / page * page;
+  if (first < last) {
+    ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
 }
 
 void MappedFile::check_intact() const {

@@ -29,6 +29,15 @@ class MappedFile {
   bool intact() const;
   void check_intact() const;  // throws Error{kUnreadable}
 
+  // For whoever holds bytes, but not the mapping they may be part of (and
+  // keeps it alive): false when pages of that mapping vanished. Bytes outside
+  // of every mapping are always intact.
+  static bool intact(const void* data);
+  // Takes the whole pages inside `bytes` out of this process's memory; the
+  // next use reads them from the file again. Does nothing for bytes outside
+  // of every mapping.
+  static void release(std::span<const std::byte> bytes);
+
  private:
   MappedFile() = default;
   std::filesystem::path path_;
