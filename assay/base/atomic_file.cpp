@@ -50,6 +50,11 @@ void forget(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    open_in_place();
+    return;
+  }
   std::string name = path_.string() + ".XXXXXX";
   fd_ = ::mkstemp(name.data());
   if (fd_ < 0) fail(path_, "create");
@@ -58,9 +63,16 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   ::fchmod(fd_, 0644);
 }
 
+void AtomicFile::open_in_place() {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0) fail(path_, "open");
+  temporary_ = path_;
+  in_place_ = true;
+}
+
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!committed_) {
+  if (!committed_ && !in_place_) {
     ::unlink(temporary_.c_str());
     forget(temporary_.string());
   }
@@ -89,6 +101,7 @@ void AtomicFile::commit() {
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) fail(path_, "close");
+  if (in_place_) return;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename");
   committed_ = true;
   forget(temporary_.string());

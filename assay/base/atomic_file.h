@@ -9,7 +9,8 @@ namespace assay {
 
 // Writes to a temporary file beside `path` and renames it over `path` in
 // commit(). Without commit() (an exception, Ctrl-C handled by the caller) the
-// temporary file is removed. Buffered. Not thread-safe.
+// temporary file is removed. A path that exists and is no regular file (a
+// pipe, /dev/stdout) is written in place. Buffered. Not thread-safe.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);  // throws Error
@@ -23,11 +24,13 @@ class AtomicFile {
   const std::filesystem::path& temporary_path() const { return temporary_; }
 
  private:
+  void open_in_place();
   void flush();
   std::filesystem::path path_, temporary_;
   std::string buffer_;
   int fd_ = -1;
   bool committed_ = false;
+  bool in_place_ = false;
 };
 
 // Removes the temporary files of every AtomicFile that is still open. Async

@@ -1,0 +1,47 @@
+# The whole interface: every target installs what it needs, builds and runs.
+#   make demo        compare two real dumps, print the verdict, write the report
+#   make test        build and run every test
+#   make bench       measure against the peers, write build/bench.tsv
+#   make check       formatting, lint of changed files, the docs' commands
+#   make test-long   sanitizers over everything, long fuzzing
+
+JOBS ?= $(shell nproc)
+ASSAY = build/release/bin/assay
+
+.PHONY: all build demo test test-asan test-long bench check clean
+
+all: build
+
+build:
+	@tools/bootstrap.sh build
+	@tools/build.sh release $(JOBS)
+
+demo: build
+	@tools/demo.sh
+
+test:
+	@tools/bootstrap.sh test
+	@tools/build.sh release $(JOBS)
+	@tools/run_tests.sh
+
+# The readers and everything below them under ASan and UBSan.
+test-asan:
+	@tools/bootstrap.sh test
+	@tools/build.sh asan $(JOBS)
+	@cd build/asan && ctest --output-on-failure -LE 'cli|per_isa'
+
+test-long: test test-asan
+	@tools/run_fuzzers.sh 120
+
+bench:
+	@tools/bootstrap.sh bench
+	@tools/build.sh release $(JOBS) bench
+	@tools/run_bench.sh
+
+check:
+	@tools/bootstrap.sh check
+	@tools/build.sh release $(JOBS)
+	@tools/check.sh
+
+clean:
+	rm -rf build

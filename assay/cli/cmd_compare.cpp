@@ -1,0 +1,150 @@
+// `assay compare`: the main job.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "assay/base/error.h"
+#include "assay/cli/commands.h"
+#include "assay/cli/exit_code.h"
+#include "assay/cli/interrupt.h"
+#include "assay/cli/progress.h"
+#include "assay/cli/read_flags.h"
+#include "assay/cli/terminal_size.h"
+#include "assay/compare/compare.h"
+#include "assay/report/csv.h"
+#include "assay/report/html.h"
+#include "assay/report/json.h"
+#include "assay/report/junit.h"
+#include "assay/report/terminal.h"
+#include "assay/report/xlsx.h"
+
+namespace assay {
+namespace {
+
+class CompareCommand : public Command {
+ public:
+  std::string name() const override { return "compare"; }
+  std::string summary() const override {
+    return "compare two dumps or tensor files and name the first operator "
+           "that differs";
+  }
+  std::string examples() const override {
+    return "  assay compare gpu_dump npu_dump --html report.html\n"
+           "  assay compare gpu/step0/rank0 npu/step0/rank0 --only "
+           "'*.layers.3.*'\n"
+           "  assay compare a.pt b.pt --standard torch-assert-close\n"
+           "  assay compare a.bin b.bin --dtype bf16 --shape 4,6\n"
+           "  assay compare gpu npu --baseline gpu2 --standard "
+           "ascend-commercial-l1\n";
+  }
+
+  void declare(Args& args) override {
+    args.positional("GOLDEN", "the trusted run: a dump directory or a file",
+                    &golden_);
+    args.positional("TARGET", "the run in question", &target_);
+    args.option("-s,--standard", "NAME", "precision standard, or a YAML file",
+                &standard_, Completes::kStandard);
+    args.list("--only", "GLOB", "compare only records or operators named so",
+              &only_);
+    args.option("--map", "FILE", "YAML rules that pair differing names", &map_,
+                Completes::kPath);
+    args.flag("--fuzzy", "pair what is left without call indices", &fuzzy_);
+    args.option("--baseline", "TRACE",
+                "a third run; its error is the yardstick (ratio standards)",
+                &baseline_, Completes::kPath);
+    args.list("--noise", "TRACE",
+              "further golden runs; their spread widens each bound", &noise_,
+              Completes::kPath);
+    declare_reports(args);
+    read_.declare(args);
+    args.flag("-a,--all", "list every row, not only the worst", &all_);
+    args.flag("-q,--quiet", "print one line", &quiet_);
+    args.option("--color", "WHEN", "auto, always or never", &color_);
+  }
+
+  int run() override {
+    const std::atomic<bool>* stop = install_interrupt_handler();
+    const Comparison result = compare(stop);
+    write_reports(result);
+    if (json_ != "-") print(result);
+    if (result.interrupted) return 130;
+    return exit_code(result.verdict);
+  }
+
+ private:
+  void declare_reports(Args& args) {
+    const auto report = [&](const char* name, const char* what,
+                            std::string* value) {
+      args.option(name, "FILE", what, value, Completes::kPath);
+    };
+    report("--html", "write a self-contained HTML report", &html_);
+    report("--json", "write JSON, - for the standard output", &json_);
+    report("--csv", "write CSV with msprobe's columns and ours", &csv_);
+    report("--xlsx", "write a spreadsheet", &xlsx_);
+    report("--junit", "write JUnit XML", &junit_);
+  }
+
+  Comparison compare(const std::atomic<bool>* stop) {
+    Progress progress(quiet_);
+    CompareOptions options;
+    options.standard = Standard::load(standard_);
+    options.map_file = map_;
+    options.fuzzy = fuzzy_;
+    options.only = only_;
+    options.baseline = baseline_;
+    options.noise = noise_;
+    options.read = read_.options();
+    options.stop = stop;
+    options.progress = [&](std::int64_t done, std::int64_t total,
+                           std::int64_t bytes) {
+      progress.update(done, total, bytes);
+    };
+    return compare_paths(golden_, target_, options);
+  }
+
+  void write_reports(const Comparison& result) const {
+    if (!json_.empty()) {
+      write_json(result, json_ == "-" ? "/dev/stdout" : json_);
+    }
+    if (!csv_.empty()) write_csv(result, csv_);
+    if (!xlsx_.empty()) write_xlsx(result, xlsx_);
+    if (!junit_.empty()) write_junit(result, junit_);
+    if (!html_.empty()) write_html(result, html_);
+  }
+
+  void print(const Comparison& result) const {
+    TerminalOptions options;
+    options.color = wants_color();
+    options.all = all_;
+    options.quiet = quiet_;
+    options.columns = terminal_columns();
+    const std::string text = render_terminal(result, options);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (!quiet_ && !html_.empty()) std::printf("report: %s\n", html_.c_str());
+  }
+
+  bool wants_color() const {
+    if (color_ == "always") return true;
+    if (color_ == "never") return false;
+    if (color_ != "auto") {
+      throw Error(Code::kUsage,
+                  "--color: '" + color_ + "' is not auto, always or never");
+    }
+    return ::isatty(1) != 0 && std::getenv("NO_COLOR") == nullptr;
+  }
+
+  std::string golden_, target_, standard_ = "assay", map_, baseline_;
+  std::vector<std::string> only_, noise_;
+  std::string html_, json_, csv_, xlsx_, junit_, color_ = "auto";
+  bool fuzzy_ = false, all_ = false, quiet_ = false;
+  ReadFlags read_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_compare_command() {
+  return std::make_unique<CompareCommand>();
+}
+
+}  // namespace assay

@@ -1,0 +1,15 @@
+#include "assay/cli/commands.h"
+
+namespace assay {
+
+std::vector<std::unique_ptr<Command>> all_commands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(make_compare_command());
+  commands.push_back(make_inspect_command());
+  commands.push_back(make_convert_command());
+  commands.push_back(make_doctor_command());
+  commands.push_back(make_completion_command());
+  return commands;
+}
+
+}  // namespace assay

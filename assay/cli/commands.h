@@ -1,0 +1,19 @@
+// Every subcommand, one factory each; main lists them.
+#pragma once
+
+#include <memory>
+
+#include "assay/cli/args.h"
+
+namespace assay {
+
+std::unique_ptr<Command> make_compare_command();
+std::unique_ptr<Command> make_inspect_command();
+std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_completion_command();
+
+// In the order --help shows them.
+std::vector<std::unique_ptr<Command>> all_commands();
+
+}  // namespace assay

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Checks that every #include under assay/ follows the allowed direction.
+
+Run by ctest as `layers`. An edge that is not in ALLOWED fails with the file,
+the line and what the folder may include. The same order stands in
+assay/CMakeLists.txt; here it is enforced.
+"""
+
+import pathlib
+import re
+import sys
+
+# folder -> folders it may include besides itself
+ALLOWED = {
+    "base": set(),
+    "core": {"base"},
+    "numerics": {"base", "core"},
+    "kernels": {"base", "core", "numerics"},
+    "formats": {"base", "core", "numerics"},
+    "metrics": {"base", "core", "numerics", "kernels"},
+    "trace": {"base", "core", "numerics", "formats", "metrics"},
+    "compare": {"base", "core", "numerics", "formats", "metrics", "trace"},
+    "report": {"base", "core", "numerics", "formats", "metrics", "trace",
+               "compare"},
+    "cli": {"base", "core", "numerics", "kernels", "formats", "metrics",
+            "trace", "compare", "report"},
+}
+# Third-party headers must stay out of ours.
+FORBIDDEN_IN_HEADERS = re.compile(
+    r"#include\s+<(fmt|CLI|rapidjson|nlohmann|yaml-cpp|tbb|xlsxwriter|xxhash|"
+    r"zlib|libdeflate|hwy|dnnl|gtest)")
+OURS = re.compile(r'#include\s+"assay/([a-z]+)/')
+
+
+def violations(root):
+    for path in sorted((root / "assay").rglob("*")):
+        if path.suffix not in (".h", ".cpp") or "html" in path.parts:
+            continue
+        folder = path.relative_to(root / "assay").parts[0]
+        allowed = ALLOWED.get(folder)
+        if allowed is None:
+            yield f"{path}: folder {folder} is not in the table"
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = OURS.search(line)
+            if found and found[1] != folder and found[1] not in allowed:
+                yield (f"{path.relative_to(root)}:{number}: {folder} includes "
+                       f"{found[1]}, may include {sorted(allowed)}")
+            # *-inl.h files are kernels' bodies, included by one .cpp each.
+            if (path.suffix == ".h" and not path.stem.endswith("-inl")
+                    and FORBIDDEN_IN_HEADERS.search(line)):
+                yield (f"{path.relative_to(root)}:{number}: third-party header "
+                       "in a header of ours")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    found = list(violations(root))
+    for line in found:
+        print(line)
+    print(f"layers: {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
