@@ -55,7 +55,7 @@ constexpr Dissected dissect(double x) {
   d.negative = bits >> 63 != 0;
   d.significand = field ? fraction | std::uint64_t{1} << 52 : fraction;
   d.exponent = (field ? field : 1) - 1075;
-  d.leading = d.exponent + std::bit_width(d.significand) - 1;
+  d.leading = d.exponent + static_cast<int>(std::bit_width(d.significand)) - 1;
   return d;
 }
 
@@ -224,8 +224,8 @@ constexpr std::uint8_t encode_e8m0(double x, ScaleRounding rounding) {
 
 // Code of the nearest value of a float dtype, ties to even, with one rounding
 // from the double. -0 keeps its sign where the format has one. NaN gives
-// nan_code() without sign. e8m0: encode_e8m0 to nearest; with kSpecial, zero
-// and what rounds beyond 2^127 are NaN.
+// nan_code() without sign, an overflow to NaN keeps it. e8m0: encode_e8m0 to
+// nearest; with kSpecial, zero and what rounds beyond 2^127 are NaN.
 constexpr std::uint64_t encode_float(DType dtype, double x, Overflow overflow) {
   const Specials specials = traits(dtype).specials;
   if (specials == Specials::kScaleNan) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace assay {
@@ -20,7 +20,7 @@ inline constexpr std::int64_t kSumBlock = 256;
 class PairwiseSum {
  public:
   constexpr void add(double value) {
-    int level = 0;
+    std::size_t level = 0;
     // Each trailing one bit of the count is a finished subtree of that size.
     for (; count_ >> level & 1; ++level) value = partial_[level] + value;
     partial_[level] = value;
@@ -30,7 +30,7 @@ class PairwiseSum {
   // The values so far: subtrees from the newest and smallest to the oldest.
   constexpr double total() const {
     double sum = 0;
-    for (int level = 0; level < std::bit_width(count_); ++level)
+    for (std::size_t level = 0; count_ >> level != 0; ++level)
       if (count_ >> level & 1) sum = partial_[level] + sum;
     return sum;
   }
