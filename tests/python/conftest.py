@@ -1,0 +1,35 @@
+"""Where the program and the example dumps are."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ASSAY = ROOT / "build/release/bin/assay"
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def dumps():
+    return ROOT / "examples/gpt_dumps"
+
+
+@pytest.fixture(scope="session")
+def assay():
+    """Runs the program: assay("compare", a, b, code=1) -> CompletedProcess."""
+
+    def run(*arguments, code=0, **options):
+        result = subprocess.run([ASSAY, *map(str, arguments)],
+                                capture_output=True, text=True, timeout=120,
+                                **options)
+        assert result.returncode == code, (
+            f"exit {result.returncode}, expected {code}\n"
+            f"{result.stdout}\n{result.stderr}")
+        return result
+
+    return run

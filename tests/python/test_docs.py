@@ -1,0 +1,42 @@
+"""Every `assay` command in the README and the documents runs."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ASSAY, ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
+
+
+def commands():
+    for path in DOCUMENTS:
+        for block in FENCE.findall(path.read_text()):
+            for line in block.splitlines():
+                line = line.removeprefix("$ ").split("  #")[0].strip()
+                if line.startswith("assay "):
+                    yield pytest.param(line, id=f"{path.name}: {line}")
+
+
+@pytest.mark.parametrize("line", commands())
+def test_command_runs(line, tmp_path):
+    """In a copy of the example dumps: output files land nowhere else."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    environment = {**os.environ, "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
+    result = subprocess.run(["bash", "-c", line], cwd=tmp_path, text=True,
+                            capture_output=True, env=environment, timeout=120)
+    assert result.returncode in (0, 1), (
+        f"{line}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+
+
+def test_the_readme_has_commands():
+    readme = (ROOT / "README.md").read_text()
+    assert len(re.findall(r"^\$? ?assay ", readme, re.M)) >= 3
+    assert shutil.which("make") and "make demo" in readme
+    assert shlex.split("make test")[1] in readme

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Every measurement of `make bench`, into build/bench.tsv and on the terminal:
+# name, ours, peer, ratio, goal, ok or short.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+table=build/bench.tsv
+work=build/bench-data
+python=build/venv-bench/bin/python
+mkdir -p "$work"
+printf 'name\tours\tpeer\tratio\tgoal\tverdict\n' >"$table"
+build/release/bin/bench_stats "$table"
+# numpy measures itself at its best kernel, whatever this shell sets.
+env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$python" bench/numpy_peer.py \
+  build/release/bin/bench_stats "$table"
+"$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
+echo
+column -t -s "$(printf '\t')" "$table"
