@@ -27,13 +27,15 @@ struct Range {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
   std::atomic<bool> faulted{false};
+  std::atomic<const MappedFile*> file{nullptr};
 };
 constexpr int kSlots = 4096;
 Range ranges[kSlots];
-std::atomic<bool> any_faulted{false};
+std::atomic<int> live_ranges{0};
 struct sigaction previous_action;
 
-int claim_slot(std::uintptr_t begin, std::uintptr_t end) {
+int claim_slot(std::uintptr_t begin, std::uintptr_t end,
+               const MappedFile* file) {
   static std::atomic<unsigned> next{0};
   for (int tries = 0; tries < kSlots; ++tries) {
     const int i = static_cast<int>(next.fetch_add(1) % kSlots);
@@ -42,7 +44,9 @@ int claim_slot(std::uintptr_t begin, std::uintptr_t end) {
     ranges[i].begin.store(begin);
     ranges[i].end.store(end);
     ranges[i].faulted.store(false);
+    ranges[i].file.store(file);
     ranges[i].state.store(2);
+    live_ranges.fetch_add(1);
     return i;
   }
   return -1;
@@ -57,12 +61,12 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
         address >= range.end.load()) {
       continue;
     }
+    // Marked first: another thread must not see the zeros before the mark.
+    range.faulted.store(true);
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     void* at = reinterpret_cast<void*>(address / page * page);
     if (::mmap(at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                0) != MAP_FAILED) {
-      range.faulted.store(true);
-      any_faulted.store(true);
       return;
     }
   }
@@ -97,6 +101,7 @@ void install_handler() {
 
 // The live range that holds `address`, null when none does.
 const Range* find_range(std::uintptr_t address) {
+  if (live_ranges.load(std::memory_order_acquire) == 0) return nullptr;
   for (const Range& range : ranges) {
     if (range.state.load(std::memory_order_acquire) == 2 &&
         address >= range.begin.load(std::memory_order_relaxed) &&
@@ -129,6 +134,13 @@ std::size_t read_all(int fd, std::byte* out, std::size_t size) {
 
 }  // namespace
 
+MappedFile::Identity MappedFile::identity_of(const struct stat& status) {
+  return {static_cast<std::uint64_t>(status.st_dev),
+          static_cast<std::uint64_t>(status.st_ino),
+          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
+              status.st_mtim.tv_nsec};
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(
     const std::filesystem::path& path) {
   // O_NONBLOCK: opening a FIFO must not hang before we can refuse it.
@@ -143,6 +155,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(
   std::shared_ptr<MappedFile> mapped(new MappedFile);
   mapped->path_ = path;
   mapped->size_ = static_cast<std::size_t>(status.st_size);
+  mapped->identity_ = identity_of(status);
   if (mapped->size_ == 0) return mapped;
   if (mapped->size_ < kCopyBelow) {
     auto* copy = static_cast<std::byte*>(
@@ -162,7 +175,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(
   if (at == MAP_FAILED) fail(path, "cannot map");
   mapped->data_ = static_cast<const std::byte*>(at);
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
-  mapped->slot_ = claim_slot(begin, begin + mapped->size_);
+  mapped->slot_ = claim_slot(begin, begin + mapped->size_, mapped.get());
   if (mapped->slot_ < 0) {
     throw Error(Code::kUnreadable, path.string() + ": more than " +
                                        std::to_string(kSlots) +
@@ -178,18 +191,32 @@ MappedFile::~MappedFile() {
     ::operator delete (at, std::align_val_t{64});
     return;
   }
-  if (slot_ >= 0) ranges[slot_].state.store(0);
+  if (slot_ >= 0) {
+    ranges[slot_].state.store(0);
+    live_ranges.fetch_sub(1);
+  }
   ::munmap(at, size_);
 }
 
+// Within the last page of a shortened file the kernel reads zeros without any
+// signal, and a rewrite in place gives none at all: the file is asked too. A
+// path that is gone or names another file now leaves the mapped one as it was.
 bool MappedFile::intact() const {
-  return slot_ < 0 || !ranges[slot_].faulted.load();
+  if (slot_ < 0) return true;
+  if (ranges[slot_].faulted.load()) return false;
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0) return true;
+  const Identity now = identity_of(status);
+  if (now.device != identity_.device || now.inode != identity_.inode)
+    return true;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  return size > size_ ||
+         (size == size_ && now.modified_ns == identity_.modified_ns);
 }
 
 bool MappedFile::intact(const void* data) {
-  if (!any_faulted.load()) return true;
   const Range* range = find_range(reinterpret_cast<std::uintptr_t>(data));
-  return !range || !range->faulted.load();
+  return !range || range->file.load()->intact();
 }
 
 void MappedFile::release(std::span<const std::byte> bytes) {
@@ -208,7 +235,7 @@ void MappedFile::check_intact() const {
   if (!intact()) {
     throw Error(Code::kUnreadable,
                 path_.string() +
-                    ": was truncated while it was read (opened "
+                    ": was truncated or rewritten while it was read (opened "
                     "with " +
                     std::to_string(size_) + " bytes)");
   }

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 
+struct stat;
+
 namespace assay {
 
 // Maps a regular file. A page that vanishes while it is read (the file was
 // truncated, the disk failed) reads as zeros instead of killing the process
-// with SIGBUS, and `check_intact` then throws. Readers call it after using the
-// bytes. Never follows the file growing. Thread-safe.
+// with SIGBUS, and `check_intact` then throws, as it does when the file was
+// shortened by less than a page or rewritten in place. Readers call it after
+// using the bytes. Never follows the file growing. Thread-safe.
 class MappedFile {
  public:
   // Throws Error{kUnreadable} naming the path when it is absent, no regular
@@ -39,10 +43,18 @@ class MappedFile {
   static void release(std::span<const std::byte> bytes);
 
  private:
+  struct Identity {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t modified_ns = 0;
+  };
+  static Identity identity_of(const struct stat& status);
+
   MappedFile() = default;
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  Identity identity_;
   int slot_ = -1;  // index in the fault handler's table
 };
 
