@@ -49,6 +49,14 @@ inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// 'text'. Appends, where GCC 12 warns of `"'" + std::string()`.
+inline std::string single_quoted(std::string_view text) {
+  std::string quoted("'");
+  quoted += text;
+  quoted += '\'';
+  return quoted;
+}
+
 // The integer at `from`, which holds sizeof(T) bytes in the given order.
 template <std::unsigned_integral T>
 T read_integer(const std::byte* from, std::endian order) {
