@@ -20,11 +20,14 @@ constexpr std::pair<std::string_view, DType> kAliases[] = {
     {"e4m3", DType::kE4M3FN},
     {"fp8_e4m3", DType::kE4M3FN},
     {"f8_e4m3fn", DType::kE4M3FN},
+    {"f8_e4m3", DType::kE4M3FN},
+    {"f8_e5m2", DType::kE5M2},
     {"fp8_e5m2", DType::kE5M2},
     {"float4_e2m1fn_x2", DType::kE2M1},
     {"fp4", DType::kE2M1},
     {"fp4_e2m1", DType::kE2M1},
     {"f8_e8m0fnu", DType::kE8M0},
+    {"f8_e8m0", DType::kE8M0},
     {"float8_e8m0", DType::kE8M0},
     {"char", DType::kI8},
     {"short", DType::kI16},
@@ -82,10 +85,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
       std::string_view("<>|=").find(text[0]) != std::string_view::npos) {
     return parse_numpy(text.substr(1));
   }
+  // safetensors' names in their own case only: its "F4" has four bits, what
+  // numpy calls "f4" has four bytes.
   const std::string name = lower(without_prefix(text));
   for (const DTypeTraits& t : kDTypes) {
     if (name == t.name || name == t.short_name) return t.id;
-    if (!t.safetensors.empty() && name == lower(t.safetensors)) return t.id;
+    if (!t.safetensors.empty() && text == t.safetensors) return t.id;
   }
   for (const auto& [alias, dtype] : kAliases) {
     if (name == alias) return dtype;

@@ -1,6 +1,9 @@
 #include "assay/core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
+#include <string>
 #include <vector>
 
 #include "assay/base/error.h"
@@ -65,6 +68,16 @@ void gather_strided(const TensorView& view, std::int64_t begin,
   }
 }
 
+std::shared_ptr<std::vector<std::byte>> zeroed_buffer(std::size_t bytes,
+                                                      const Shape& shape) {
+  try {
+    return std::make_shared<std::vector<std::byte>>(bytes);
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    throw Error(Code::kRefused, "no memory for the " + std::to_string(bytes) +
+                                    " bytes of shape " + to_string(shape));
+  }
+}
+
 }  // namespace
 
 std::int64_t TensorView::numel() const {
@@ -78,9 +91,9 @@ std::int64_t TensorView::numel() const {
 
 bool TensorView::is_contiguous() const {
   if (strides.empty()) return true;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   std::int64_t step = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != step) return false;
     step *= shape[i];
   }
@@ -102,8 +115,7 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
     throw Error(Code::kRefused,
                 "shape " + to_string(shape) + " is too large to hold");
   }
-  auto buffer =
-      std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(*size));
+  auto buffer = zeroed_buffer(static_cast<std::size_t>(*size), shape);
   Tensor tensor;
   tensor.view = {dtype, std::move(shape), {}, buffer->data()};
   tensor.owner = std::move(buffer);
@@ -121,7 +133,12 @@ void gather(const TensorView& view, std::int64_t begin, std::int64_t count,
     std::memcpy(out, view.data + from, static_cast<std::size_t>(size));
     return;
   }
-  gather_strided(view, begin, count, traits(view.dtype).bits / 8, out);
+  const int bits = traits(view.dtype).bits;
+  if (bits < 8) {
+    throw Error(Code::kUnsupported, "a strided view of packed " +
+                                        std::string(traits(view.dtype).name));
+  }
+  gather_strided(view, begin, count, bits / 8, out);
 }
 
 Tensor contiguous(const Tensor& tensor) {
