@@ -100,7 +100,9 @@ TEST(Tensor, ImpossibleSizesAreErrors) {
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   EXPECT_THROW(Tensor::zeros(DType::kF32, {kMax, 2}), Error);
   EXPECT_THROW(Tensor::zeros(DType::kF32, {kMax / 2}), Error);
+#ifndef __SANITIZE_ADDRESS__  // whose allocator ends the process instead
   EXPECT_THROW(Tensor::zeros(DType::kU8, {kMax - 64}), Error);
+#endif
   EXPECT_THROW((TensorView{DType::kF32, {-1}, {}, nullptr}).numel(), Error);
 }
 
