@@ -20,7 +20,7 @@ struct Renames {
 };
 
 void rename_ops(Trace& trace, Renames& renames) {
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
   seen.reserve(trace.ops.size());
   for (Op& op : trace.ops) {
     if (seen.insert(op.name).second) continue;
@@ -80,7 +80,6 @@ void rename_duplicates(Trace& trace) {
 void refuse_shared_files(Trace& trace) {
   std::unordered_set<std::string_view> seen;
   std::unordered_set<std::string_view> shared;
-  seen.reserve(trace.records.size());
   for (const Record& record : trace.records) {
     if (record.file.empty()) continue;
     if (!seen.insert(record.file).second) shared.insert(record.file);

@@ -194,9 +194,10 @@ void read_side(const fs::path& file, Trace& trace, Read read) {
 }
 
 void read_side_files(const fs::path& directory, Trace& trace) {
-  const OpIndex ops = index_ops(trace);
   const fs::path stack = directory / "stack.json";
   const fs::path construct = directory / "construct.json";
+  const bool any = fs::exists(stack) || fs::exists(construct);
+  const OpIndex ops = any ? index_ops(trace) : OpIndex();
   read_side(stack, trace, [&] { read_stacks(stack, ops, trace); });
   read_side(construct, trace, [&] { read_construct(construct, ops, trace); });
 }
