@@ -26,6 +26,12 @@ enum class OpClass : std::uint8_t {
 // "linear", "Functional.linear.0.forward" or "Module.a.b.Linear.forward.0".
 OpClass op_class(std::string_view api_name);
 
+// The class an output is judged by. The tight classes (movement exact,
+// element-wise 2 ulp) promise something only about operators whose inputs are
+// bitwise equal: where an input already differs, even by one ulp, they are
+// judged like kUnknown. Input rows are judged as kUnknown for the same reason.
+OpClass class_given_inputs(OpClass op, bool inputs_bitwise_equal);
+
 // Statistics a dump kept instead of the tensor; absent ones are nullopt.
 struct TensorStatistics {
   std::optional<double> max, min, mean, norm;
@@ -76,6 +82,10 @@ class Standard {
                                      const TensorStatistics& target,
                                      const SideFacts& golden_facts,
                                      OpClass op) const = 0;
+
+  // For a pair whose contract already failed on the dtype: whether its values
+  // agree all the same, as a note.
+  Reason note_values(const ErrorStats& stats, OpClass op) const;
 
  protected:
   std::string name_, source_, date_;
