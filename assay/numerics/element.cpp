@@ -1,5 +1,6 @@
 #include "assay/numerics/element.h"
 
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -36,6 +37,71 @@ std::uint64_t int_code(DType dtype, double value) {
   }
   constexpr auto kLargest = std::numeric_limits<std::uint64_t>::max();
   return value >= 0x1p64 ? kLargest : static_cast<std::uint64_t>(value);
+}
+
+// The value of a code of any dtype.
+double value_of(DType dtype, std::uint64_t code) {
+  switch (traits(dtype).kind) {
+    case DTypeKind::kFloat:
+    case DTypeKind::kComplex:
+      return decode_float(component(dtype), code);
+    case DTypeKind::kInt:
+      return static_cast<double>(sign_extend(code, traits(dtype).bits));
+    case DTypeKind::kUint:
+      return static_cast<double>(code);
+    default:
+      return code != 0 ? 1.0 : 0.0;
+  }
+}
+
+using ByteTable = std::array<double, 256>;
+
+std::array<ByteTable, kDTypeCount> make_byte_tables() {
+  std::array<ByteTable, kDTypeCount> tables{};
+  for (const DTypeTraits& t : kDTypes) {
+    if (t.bits > 8) continue;
+    for (std::uint64_t code = 0; code < 1u << t.bits; ++code)
+      tables[static_cast<std::size_t>(t.id)][code] = value_of(t.id, code);
+  }
+  return tables;
+}
+
+// value_of for every code of a dtype with 8 bits or fewer.
+const ByteTable& byte_table(DType dtype) {
+  static const auto kTables = make_byte_tables();
+  return kTables[static_cast<std::size_t>(dtype)];
+}
+
+// Elements whose bits are those of the C++ type T.
+template <typename T>
+void convert_native(const std::byte* data, std::int64_t begin,
+                    std::int64_t count, double* out) {
+  constexpr std::int64_t kSize = sizeof(T);
+  for (std::int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + (begin + i) * kSize, sizeof value);
+    out[i] = static_cast<double>(value);
+  }
+}
+
+void convert_by_table(DType dtype, const std::byte* data, std::int64_t begin,
+                      std::int64_t count, double* out) {
+  const ByteTable& table = byte_table(dtype);
+  if (code_bits(dtype) == 8) {
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = table[std::to_integer<std::size_t>(data[begin + i])];
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = table[load_code(dtype, data, begin + i)];
+}
+
+// With the dtype a constant the compiler folds the format away.
+template <DType kDType>
+void convert_half(const std::byte* data, std::int64_t begin, std::int64_t count,
+                  double* out) {
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = decode_float(kDType, load_bits<std::uint16_t>(data, begin + i));
 }
 
 }  // namespace
@@ -78,17 +144,34 @@ void store_code(DType dtype, std::uint64_t code, std::byte* data,
 }
 
 double load_as_double(DType dtype, const std::byte* data, std::int64_t index) {
-  const std::uint64_t code = load_code(dtype, data, index);
-  switch (traits(dtype).kind) {
-    case DTypeKind::kFloat:
-    case DTypeKind::kComplex:
-      return decode_float(component(dtype), code);
-    case DTypeKind::kInt:
-      return static_cast<double>(sign_extend(code, traits(dtype).bits));
-    case DTypeKind::kUint:
-      return static_cast<double>(code);
+  return value_of(dtype, load_code(dtype, data, index));
+}
+
+void load_as_doubles(DType dtype, const std::byte* data, std::int64_t begin,
+                     std::int64_t count, double* out) {
+  switch (component(dtype)) {
+    case DType::kF64:
+      return convert_native<double>(data, begin, count, out);
+    case DType::kF32:
+      return convert_native<float>(data, begin, count, out);
+    case DType::kF16:
+      return convert_half<DType::kF16>(data, begin, count, out);
+    case DType::kBF16:
+      return convert_half<DType::kBF16>(data, begin, count, out);
+    case DType::kI16:
+      return convert_native<std::int16_t>(data, begin, count, out);
+    case DType::kI32:
+      return convert_native<std::int32_t>(data, begin, count, out);
+    case DType::kI64:
+      return convert_native<std::int64_t>(data, begin, count, out);
+    case DType::kU16:
+      return convert_native<std::uint16_t>(data, begin, count, out);
+    case DType::kU32:
+      return convert_native<std::uint32_t>(data, begin, count, out);
+    case DType::kU64:
+      return convert_native<std::uint64_t>(data, begin, count, out);
     default:
-      return code != 0 ? 1.0 : 0.0;
+      return convert_by_table(dtype, data, begin, count, out);
   }
 }
 

@@ -26,6 +26,12 @@ void store_code(DType dtype, std::uint64_t code, std::byte* data,
 // nearest even. bool: any byte other than 0 is 1.
 double load_as_double(DType dtype, const std::byte* data, std::int64_t index);
 
+// load_as_double of elements [begin, begin + count) into out[0 .. count): the
+// same values with the dtype looked at once; dtypes of 8 bits or fewer by
+// table.
+void load_as_doubles(DType dtype, const std::byte* data, std::int64_t begin,
+                     std::int64_t count, double* out);
+
 // round_to(dtype, value, overflow), stored. Integers saturate, NaN is 0.
 void store_from_double(DType dtype, double value, std::byte* data,
                        std::int64_t index, Overflow overflow);

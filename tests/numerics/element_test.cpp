@@ -102,6 +102,28 @@ TEST(Element, StoreThenLoad) {
   }
 }
 
+// In bulk as one by one, NaN payloads aside, from every position.
+TEST(Element, ManyAtOnce) {
+  std::vector<std::byte> data(4096 + 1);
+  std::uint64_t state = 1;
+  for (std::byte& b : data) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    b = static_cast<std::byte>(state >> 56);
+  }
+  for (const DTypeTraits& t : kDTypes) {
+    for (const std::int64_t begin : {0, 1, 7}) {
+      std::vector<double> out(200);
+      load_as_doubles(t.id, data.data() + 1, begin, 200, out.data());
+      for (std::int64_t i = 0; i < 200; ++i) {
+        const double one = load_as_double(t.id, data.data() + 1, begin + i);
+        const double many = out[static_cast<std::size_t>(i)];
+        ASSERT_TRUE(one == many || (std::isnan(one) && std::isnan(many)))
+            << t.name << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Element, IntegersSaturate) {
   std::array<std::byte, 8> buffer{};
   const auto stored = [&](DType dtype, double x) {
