@@ -1,6 +1,5 @@
 // From an API or module name, as dumps spell it, to the class of operator.
 #include <algorithm>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -12,8 +11,6 @@
 namespace assay {
 namespace {
 
-using Names = std::span<const std::string_view>;
-
 struct Table {
   std::unordered_map<std::string_view, OpClass> ops, modules;
   std::unordered_set<std::string_view> accumulates, module_accumulates;
@@ -21,8 +18,9 @@ struct Table {
 
 Table make_table() {
   Table table;
-  const auto add = [](auto& map, Names names, OpClass op) {
-    for (const std::string_view name : names) map.emplace(name, op);
+  const auto add = [](auto& map, std::string_view list, OpClass op) {
+    for (const std::string_view name : op_table::names(list))
+      map.emplace(name, op);
   };
   using namespace op_table;
   add(table.ops, kMovementOps, OpClass::kMovement);
@@ -35,8 +33,9 @@ Table make_table() {
   add(table.modules, kReductionModules, OpClass::kReduction);
   add(table.modules, kGemmModules, OpClass::kGemm);
   add(table.modules, kRandomModules, OpClass::kRandom);
-  for (const auto name : kBackwardAccumulates) table.accumulates.insert(name);
-  for (const auto name : kModuleBackwardAccumulates)
+  for (const auto name : names(kBackwardAccumulates))
+    table.accumulates.insert(name);
+  for (const auto name : names(kModuleBackwardAccumulates))
     table.module_accumulates.insert(name);
   return table;
 }
