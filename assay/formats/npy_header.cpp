@@ -120,8 +120,9 @@ Shape parse_shape(HeaderText& text) {
 }
 
 void parse_descr(HeaderText& text, std::string_view file, NpyHeader& header) {
+  const bool structured = text.peek() == '[';
   const std::uint64_t offset = text.offset();
-  if (text.peek() != '[') {
+  if (!structured) {
     return apply_npy_descr(text.quoted(), file, offset, header);
   }
   const std::string_view fields = text.brackets();

@@ -6,23 +6,17 @@
 
 #include "assay/base/text.h"
 #include "assay/formats/bytes.h"
+#include "assay/formats/zip_directory.h"
 
 namespace assay {
 namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
 constexpr std::uint32_t kDirectoryEntry = 0x02014b50;
-constexpr std::uint32_t kEndRecord = 0x06054b50;
-constexpr std::uint32_t kZip64EndRecord = 0x06064b50;
-constexpr std::uint32_t kZip64Locator = 0x07064b50;
-constexpr std::uint64_t kEndRecordSize = 22;
-constexpr std::uint64_t kLocatorSize = 20;
-constexpr std::uint64_t kMaxComment = 65535;
 constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint16_t kFlagEncrypted = 0x2041;  // plain, strong, masked
 constexpr std::uint16_t kFlagSizesAfterData = 0x0008;
 constexpr std::uint32_t kInExtra32 = 0xffffffff;
-constexpr std::uint16_t kInExtra16 = 0xffff;
 constexpr std::uint64_t kMaxRatio = 1100;  // deflate reaches 1032
 constexpr std::uint64_t kSuspectRatio = 100;
 constexpr std::uint64_t kSuspectSize = std::uint64_t{4} << 30;
@@ -97,108 +91,13 @@ void check_sizes(const ZipEntry& entry, std::string_view file,
 }  // namespace
 
 ZipArchive::ZipArchive(FileBytes file) : file_(std::move(file)) {
-  read_directory(find_directory());
+  read_directory(find_zip_directory(file_));
   sort_names();
   check_overlaps();
   file_.check_intact();
 }
 
-ZipArchive::Directory ZipArchive::find_directory() const {
-  const std::uint64_t size = file_.bytes.size();
-  if (size < kEndRecordSize) {
-    refuse(file_.name, 0, std::to_string(size) + " bytes",
-           "a zip archive of at least 22");
-  }
-  const std::uint64_t last = size - kEndRecordSize;
-  const std::uint64_t first = last > kMaxComment ? last - kMaxComment : 0;
-  for (std::uint64_t at = last + 1; at-- > first;) {
-    const std::byte* here = file_.bytes.data() + at;
-    if (read_integer<std::uint32_t>(here, std::endian::little) != kEndRecord) {
-      continue;
-    }
-    ByteCursor cursor(file_.bytes.subspan(at), file_.name, at);
-    cursor.skip(4, "signature");
-    const auto disk = cursor.le<std::uint16_t>("disk number");
-    const auto directory_disk = cursor.le<std::uint16_t>("directory disk");
-    const auto entries_here = cursor.le<std::uint16_t>("entry count");
-    Directory found;
-    found.entries = cursor.le<std::uint16_t>("entry count");
-    found.size = cursor.le<std::uint32_t>("directory size");
-    found.offset = cursor.le<std::uint32_t>("directory offset");
-    const auto comment = cursor.le<std::uint16_t>("comment length");
-    if (comment != cursor.remaining()) continue;
-    std::uint64_t end = at;
-    if (const auto zip64 = read_zip64(at)) {
-      if ((found.entries != kInExtra16 && found.entries != zip64->entries) ||
-          (found.size != kInExtra32 && found.size != zip64->size) ||
-          (found.offset != kInExtra32 && found.offset != zip64->offset)) {
-        refuse(file_.name, at, "an end record and a zip64 one that differ",
-               "the same directory in both");
-      }
-      found = *zip64;
-      end = found.offset + found.size;  // read_zip64 has checked the rest
-    } else if (disk != 0 || directory_disk != 0 ||
-               entries_here != found.entries) {
-      refuse(file_.name, at, "an archive split over several disks", "one file");
-    }
-    if (checked_add(found.offset, found.size) != end) {
-      refuse(file_.name, at,
-             "a directory of " + std::to_string(found.size) +
-                 " bytes at offset " + std::to_string(found.offset),
-             "one that ends at " + std::to_string(end) +
-                 " (is there data before the archive?)");
-    }
-    return found;
-  }
-  refuse(file_.name, size, "no zip end record",
-         "one in the last 65557 bytes (is the file truncated?)");
-}
-
-std::optional<ZipArchive::Directory> ZipArchive::read_zip64(
-    std::uint64_t end_record) const {
-  if (end_record < kLocatorSize) return std::nullopt;
-  const std::uint64_t locator = end_record - kLocatorSize;
-  ByteCursor cursor(file_.bytes, file_.name);
-  cursor.seek(locator, "zip64 locator");
-  if (cursor.le<std::uint32_t>("signature") != kZip64Locator) {
-    return std::nullopt;
-  }
-  const auto disk = cursor.le<std::uint32_t>("zip64 disk");
-  const auto at = cursor.le<std::uint64_t>("zip64 end record offset");
-  const auto disks = cursor.le<std::uint32_t>("disk count");
-  cursor.seek(at, "zip64 end record");
-  if (cursor.le<std::uint32_t>("zip64 end record") != kZip64EndRecord) {
-    refuse(file_.name, at, "no zip64 end record", "one, as the locator says");
-  }
-  const auto record_size = cursor.le<std::uint64_t>("zip64 record size");
-  if (checked_add(at + 12, record_size) != locator) {
-    refuse(file_.name, at,
-           "a zip64 end record of " + std::to_string(record_size) + " bytes",
-           "one that ends at " + std::to_string(locator));
-  }
-  cursor.skip(4, "versions");
-  Directory directory;
-  const auto this_disk = cursor.le<std::uint32_t>("disk number");
-  const auto directory_disk = cursor.le<std::uint32_t>("directory disk");
-  const auto entries_here = cursor.le<std::uint64_t>("entry count");
-  directory.entries = cursor.le<std::uint64_t>("entry count");
-  directory.size = cursor.le<std::uint64_t>("directory size");
-  directory.offset = cursor.le<std::uint64_t>("directory offset");
-  if (disk != 0 || disks > 1 || this_disk != 0 || directory_disk != 0 ||
-      entries_here != directory.entries) {
-    refuse(file_.name, at, "an archive split over several disks", "one file");
-  }
-  if (checked_add(directory.offset, directory.size) != at) {
-    refuse(file_.name, at,
-           "a directory of " + std::to_string(directory.size) +
-               " bytes at offset " + std::to_string(directory.offset),
-           "one that ends at " + std::to_string(at) +
-               " (is there data before the archive?)");
-  }
-  return directory;
-}
-
-void ZipArchive::read_directory(const Directory& directory) {
+void ZipArchive::read_directory(const ZipDirectory& directory) {
   constexpr std::uint64_t kEntrySize = 46;
   if (directory.entries > directory.size / kEntrySize) {
     refuse(file_.name, directory.offset,

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -59,12 +58,7 @@ class ZipArchive {
   void check_crc(const ZipEntry& entry) const;
 
  private:
-  struct Directory {
-    std::uint64_t entries = 0, offset = 0, size = 0;
-  };
-  Directory find_directory() const;
-  std::optional<Directory> read_zip64(std::uint64_t end_record) const;
-  void read_directory(const Directory& directory);
+  void read_directory(const struct ZipDirectory& directory);
   ZipEntry read_entry(class ByteCursor& cursor) const;
   void read_local_header(ZipEntry& entry, std::uint64_t directory) const;
   void sort_names();
