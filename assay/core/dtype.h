@@ -105,7 +105,7 @@ inline constexpr std::array<DTypeTraits, kDTypeCount> kDTypes = {{
   {DType::kC64, DTypeKind::kComplex, 64, 8, 23, 127, Specials::kIeee, true,
    "complex64", "c64", "c8", "C64", 14},
   {DType::kC128, DTypeKind::kComplex, 128, 11, 52, 1023, Specials::kIeee, true,
-   "complex128", "c128", "c16", "C128", 15},
+   "complex128", "c128", "c16", "", 15},
     // clang-format on
 }};
 
