@@ -55,12 +55,20 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     open_in_place();
     return;
   }
-  std::string name = path_.string() + ".XXXXXX";
-  fd_ = ::mkstemp(name.data());
+  create_beside();
+  remember(temporary_.string());
+}
+
+// Not mkstemp: its 0600 would have to be widened without knowing the umask.
+void AtomicFile::create_beside() {
+  static std::atomic<unsigned> counter{0};
+  do {
+    temporary_ = path_.string() + "." + std::to_string(::getpid()) + "-" +
+                 std::to_string(counter.fetch_add(1)) + ".tmp";
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                 0666);
+  } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) fail(path_, "create");
-  temporary_ = name;
-  remember(name);
-  ::fchmod(fd_, 0644);
 }
 
 void AtomicFile::open_in_place() {

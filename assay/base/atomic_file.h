@@ -25,6 +25,7 @@ class AtomicFile {
 
  private:
   void open_in_place();
+  void create_beside();
   void flush();
   std::filesystem::path path_, temporary_;
   std::string buffer_;

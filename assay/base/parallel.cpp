@@ -3,6 +3,7 @@
 #include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include <memory>
 #include <mutex>
@@ -41,7 +42,10 @@ int thread_count() {
 void parallel_for(std::int64_t count,
                   const std::function<void(std::int64_t)>& body) {
   if (count == 1) return body(0);
-  tbb::parallel_for(std::int64_t{0}, count, body);
+  // Isolated: a thread that waits for an inner loop must not start another
+  // body of the outer one, which may be using the same thread_local scratch.
+  tbb::this_task_arena::isolate(
+      [&] { tbb::parallel_for(std::int64_t{0}, count, body); });
 }
 
 }  // namespace assay

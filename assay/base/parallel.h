@@ -13,7 +13,8 @@ int thread_count();
 
 // Calls body(i) for i in [0, count), on up to thread_count() threads, in no
 // order. The first exception thrown by a body is rethrown here. Nested calls
-// are allowed.
+// are allowed; a thread inside a body never starts another body of the same
+// loop before the first has returned.
 void parallel_for(std::int64_t count,
                   const std::function<void(std::int64_t)>& body);
 

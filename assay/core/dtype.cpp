@@ -9,7 +9,8 @@
 namespace assay {
 namespace {
 
-// Spellings beyond the table's own columns, lower case.
+// Spellings beyond the table's own columns, lower case. "float8_e4m3" is not
+// among them: ml_dtypes calls a format with infinities so.
 constexpr std::pair<std::string_view, DType> kAliases[] = {
     {"double", DType::kF64},
     {"fp64", DType::kF64},

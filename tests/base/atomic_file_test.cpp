@@ -2,6 +2,7 @@
 #include "assay/base/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <iterator>
 
@@ -43,6 +44,17 @@ TEST(AtomicFile, WithoutCommitNothingIsLeft) {
   }
   EXPECT_EQ(read_file(scratch / "r"), "old");
   EXPECT_EQ(files_in(scratch), 1);
+}
+
+TEST(AtomicFile, HonoursTheUmask) {
+  const Scratch scratch;
+  const mode_t before = ::umask(077);
+  AtomicFile file(scratch / "r");
+  ::umask(before);
+  file.commit();
+  struct stat status {};
+  ASSERT_EQ(::stat((scratch / "r").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST(AtomicFile, LargerThanItsBuffer) {
