@@ -65,27 +65,45 @@ void check_method(const ZipEntry& entry, std::string_view file,
   }
 }
 
+std::string sizes_text(const ZipEntry& entry) {
+  return std::to_string(entry.size) + " bytes from " +
+         std::to_string(entry.compressed_size) + " in " +
+         quoted_name(entry.name);
+}
+
 // Sizes no honest writer declares, found before anything is allocated.
 void check_sizes(const ZipEntry& entry, std::string_view file,
                  std::uint64_t offset) {
-  const std::string sizes = std::to_string(entry.size) + " bytes from " +
-                            std::to_string(entry.compressed_size) + " in " +
-                            quoted_name(entry.name);
   if (entry.method == kZipStored) {
     if (entry.size != entry.compressed_size) {
-      refuse(file, offset, sizes, "equal sizes of a stored member");
+      refuse(file, offset, sizes_text(entry), "equal sizes of a stored member");
     }
     return;
   }
   const std::uint64_t ratio =
       entry.size / std::max<std::uint64_t>(entry.compressed_size, 1);
   if (ratio > kMaxRatio) {
-    refuse(file, offset, sizes, "at most 1100 times the compressed bytes");
+    refuse(file, offset, sizes_text(entry),
+           "at most 1100 times the compressed bytes");
   }
   if (ratio > kSuspectRatio && entry.size > kSuspectSize) {
-    refuse(file, offset, sizes,
+    refuse(file, offset, sizes_text(entry),
            "at most 4 GiB where the ratio is over 100 (a zip bomb)");
   }
+}
+
+void check_agreement(const ZipEntry& local, const ZipEntry& entry, bool sized,
+                     std::string_view file) {
+  const bool same_sizes = local.crc == entry.crc && local.size == entry.size &&
+                          local.compressed_size == entry.compressed_size;
+  if (local.name == entry.name && local.method == entry.method &&
+      !(local.flags & kFlagEncrypted) && (!sized || same_sizes)) {
+    return;
+  }
+  refuse(file, entry.local_offset,
+         "a local header that contradicts the directory on " +
+             quoted_name(entry.name),
+         "the same name, method, CRC-32 and sizes in both");
 }
 
 }  // namespace
@@ -154,42 +172,38 @@ ZipEntry ZipArchive::read_entry(ByteCursor& cursor) const {
   return entry;
 }
 
+// Sets data_offset. Where flag bit 3 says that sizes and CRC follow the data,
+// the local ones mean nothing and the directory's are all there is.
 void ZipArchive::read_local_header(ZipEntry& entry,
                                    std::uint64_t directory) const {
-  const std::uint64_t at = entry.local_offset;
   ByteCursor cursor(file_.bytes.first(directory), file_.name);
-  cursor.seek(at, quoted_name(entry.name));
+  cursor.seek(entry.local_offset, "a local header");
   if (cursor.le<std::uint32_t>("local header") != kLocalHeader) {
-    refuse(file_.name, at, "no local header of " + quoted_name(entry.name),
+    refuse(file_.name, entry.local_offset,
+           "no local header of " + quoted_name(entry.name),
            "signature PK 03 04");
   }
+  ZipEntry local;
   cursor.skip(2, "version");
-  const auto flags = cursor.le<std::uint16_t>("flags");
-  const auto method = cursor.le<std::uint16_t>("method");
+  local.flags = cursor.le<std::uint16_t>("flags");
+  local.method = cursor.le<std::uint16_t>("method");
   cursor.skip(4, "time");
-  const auto crc = cursor.le<std::uint32_t>("CRC-32");
-  std::uint64_t compressed = cursor.le<std::uint32_t>("compressed size");
-  std::uint64_t size = cursor.le<std::uint32_t>("size");
+  local.crc = cursor.le<std::uint32_t>("CRC-32");
+  local.compressed_size = cursor.le<std::uint32_t>("compressed size");
+  local.size = cursor.le<std::uint32_t>("size");
   const auto name_size = cursor.le<std::uint16_t>("name length");
   const auto extra_size = cursor.le<std::uint16_t>("extra length");
-  const auto name = cursor.text(name_size, "name");
+  local.name = cursor.text(name_size, "name");
   const std::uint64_t extra_offset = cursor.offset();
   const auto extra = cursor.take(extra_size, "extra field");
+  const bool sized = !(local.flags & kFlagSizesAfterData);
+  if (sized) {
+    apply_zip64_extra(extra, file_.name, extra_offset,
+                      {&local.size, &local.compressed_size});
+  }
+  check_agreement(local, entry, sized, file_.name);
   entry.data_offset = cursor.position();
-  cursor.skip(entry.compressed_size, quoted_name(entry.name));
-  bool same =
-      name == entry.name && method == entry.method && !(flags & kFlagEncrypted);
-  if (!(flags & kFlagSizesAfterData)) {
-    apply_zip64_extra(extra, file_.name, extra_offset, {&size, &compressed});
-    same = same && crc == entry.crc && size == entry.size &&
-           compressed == entry.compressed_size;
-  }
-  if (!same) {
-    refuse(file_.name, at,
-           "a local header that contradicts the directory on " +
-               quoted_name(entry.name),
-           "the same name, method, CRC-32 and sizes in both");
-  }
+  cursor.skip(entry.compressed_size, "a member's data");
 }
 
 void ZipArchive::sort_names() {

@@ -101,7 +101,7 @@ TEST(Zip, RefusesEachLieWithItsOwnText) {
       {[](Archive& a) { a.members[1].size = 0x7fffffff; },
        "at most 1100 times"},
       {[](Archive& a) { a.members[1].compressed = 0x7fffffff; },
-       "2147483647 bytes of member 'b'"},
+       "2147483647 bytes of a member's data"},
       {[](Archive& a) { a.entries = 1; }, "more bytes of directory"},
       {[](Archive& a) { a.entries = 3; }, "3 members in"},
       {[](Archive& a) { a.entries = 0xffff; }, "65535 members in"},
