@@ -1,0 +1,109 @@
+#include "assay/report/csv.h"
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "assay/base/atomic_file.h"
+#include "assay/report/columns.h"
+#include "assay/report/ordered_writer.h"
+#include "assay/report/text_out.h"
+
+namespace assay {
+namespace {
+
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument &&
+         end == text.data() + text.size();
+}
+
+// A spreadsheet evaluates cells that start so, a tab or CR before included.
+bool looks_like_formula(std::string_view text) {
+  return !text.empty() &&
+         std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos &&
+         !is_number(text);
+}
+
+class CsvSink : public CellSink {
+ public:
+  explicit CsvSink(std::string& out) : out_(out) {}
+
+  void end_row() {
+    out_.push_back('\n');
+    first_ = true;
+  }
+  void word(std::string_view ours) override { next().append(ours); }
+  void list(std::string_view ours) override { quoted(next(), ours); }
+  void text(std::string_view theirs) override {
+    const bool formula = looks_like_formula(theirs);
+    if (!formula && plain_prefix(theirs) == theirs.size()) {
+      next().append(theirs);
+      return;
+    }
+    cell_.clear();
+    if (formula) cell_.push_back('\'');
+    append_utf8(cell_, theirs, /*escape_controls=*/true);
+    quoted(next(), cell_);
+  }
+  void number(double value) override { append_double(next(), value); }
+  void integer(std::int64_t value) override { append_int(next(), value); }
+  void percent(double value) override {
+    append_double(next(), value);
+    out_.push_back('%');
+  }
+
+ private:
+  std::string& next() {
+    if (!first_) out_.push_back(',');
+    first_ = false;
+    return out_;
+  }
+  static void quoted(std::string& out, std::string_view text) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+      out.append(text);
+      return;
+    }
+    out.push_back('"');
+    for (const char c : text) {
+      if (c == '"') out.push_back('"');
+      out.push_back(c);
+    }
+    out.push_back('"');
+  }
+
+  std::string& out_;
+  std::string cell_;
+  bool first_ = true;
+};
+
+std::string header_line(ColumnMode mode) {
+  std::string line;
+  CsvSink sink(line);
+  for (const std::string_view name : report_columns(mode)) sink.word(name);
+  sink.end_row();
+  return line;
+}
+
+}  // namespace
+
+void write_csv(const Comparison& comparison,
+               const std::filesystem::path& path) {
+  const ColumnMode mode = column_mode(comparison);
+  AtomicFile file(path);
+  file.write(header_line(mode));
+  write_ordered(file, static_cast<std::int64_t>(comparison.rows.size()),
+                [&](std::int64_t begin, std::int64_t end, std::string& out) {
+                  CsvSink sink(out);
+                  for (std::int64_t i = begin; i < end; ++i) {
+                    emit_cells(comparison, comparison.rows[i], mode, sink);
+                    sink.end_row();
+                  }
+                });
+  file.commit();
+}
+
+}  // namespace assay

@@ -1,0 +1,207 @@
+// The top of the page: what was compared, the verdict, the first divergence.
+
+function drawSides() {
+  const meta = page.meta;
+  const side = (label, path, size) =>
+    el('div', {}, el('dt', {}, label),
+      el('dd', {title: path}, path, size > 0 && el('small', {}, bytes(size))));
+  byId('sides').append(side('golden', meta.golden, meta.goldenBytes),
+    side('target', meta.target, meta.targetBytes));
+  const standard = [meta.standard, meta.standardDate].filter(Boolean).join(' ');
+  byId('foot').append(
+    el('span', {}, 'standard ', el('b', {}, standard),
+      meta.standardSource && ' · ' + meta.standardSource),
+    el('span', {}, 'compared in ' + figure(toNumber(meta.seconds)) + ' s'));
+}
+
+// "1 step, 2 ranks" of the groups.
+function scopeText() {
+  const steps = new Set(page.groups.map((g) => g.step));
+  const ranks = new Set(page.groups.map((g) => g.rank));
+  const one = (set, word) =>
+    set.size === 1 ? word + ' ' + [...set][0] : plural(set.size, word);
+  return page.groups.length === 0 ? ''
+    : one(steps, 'step') + ', ' + one(ranks, 'rank');
+}
+
+function verdictSentence(total) {
+  const c = page.counts;
+  if (c.mismatch > 0) {
+    const origins = ['born', 'input', 'parameter', 'undetermined', 'inherited']
+      .filter((key) => c[key] > 0).map((key) => integer(c[key]) + ' ' + key);
+    return integer(c.mismatch) + ' of ' + plural(total, 'record') +
+      ' differ' + (origins.length ? ': ' + origins.join(', ') : '');
+  }
+  if (c.incomplete > 0)
+    return integer(c.incomplete) + ' of ' + plural(total, 'record') +
+      ' could not be compared';
+  if (page.meta.verdict === 'match')
+    return 'All ' + plural(c.match, 'compared record') + ' agree';
+  return 'Nothing was compared';
+}
+
+function countBar(total) {
+  const bar = el('div', {class: 'bar', 'aria-hidden': 'true'});
+  for (const verdict of [MISMATCH, INCOMPLETE, EMPTY, MATCH]) {
+    const count = page.counts[VERDICTS[verdict]];
+    if (count === 0) continue;
+    const part = el('span', {class: VERDICTS[verdict]});
+    part.style.flexGrow = Math.max(count / total, 0.006);
+    bar.append(part);
+  }
+  return bar;
+}
+
+function drawBanner() {
+  const total = VERDICTS.reduce((sum, v) => sum + page.counts[v], 0);
+  const verdict = Math.max(0, VERDICTS.indexOf(page.meta.verdict));
+  const counts = el('div', {class: 'counts'},
+    [MATCH, MISMATCH, INCOMPLETE, EMPTY].map((v) =>
+      el('button', {type: 'button', class: 'count ' + VERDICTS[v],
+        title: 'Show only ' + VERDICTS[v] + ' rows',
+        onclick: () => showOnly(v)},
+      el('b', {}, integer(page.counts[VERDICTS[v]])),
+      el('span', {}, el('i', {'aria-hidden': 'true'}, SYMBOLS[v]),
+        VERDICTS[v]))));
+  byId('banner').classList.add(VERDICTS[verdict]);
+  byId('banner').append(
+    el('div', {class: 'seal', 'aria-hidden': 'true'}, SYMBOLS[verdict]),
+    el('div', {class: 'verdict'}, el('h1', {}, VERDICTS[verdict]),
+      el('p', {}, verdictSentence(total)),
+      el('p', {class: 'hint'}, scopeText())),
+    el('div', {class: 'tally'}, countBar(total), counts), notices() ?? '');
+}
+
+function notices() {
+  const lines = [...page.meta.warnings];
+  if (page.meta.interrupted)
+    lines.unshift('Interrupted: rows that were not reached are incomplete.');
+  if (page.meta.omitted > 0)
+    lines.unshift(plural(page.meta.omitted, 'matching row') +
+      ' left out of this page; the json and csv reports have them.');
+  if (lines.length === 0) return null;
+  const shown = 4;
+  const items = (list) => el('ul', {}, list.map((line) => el('li', {}, line)));
+  return el('div', {class: 'notices'}, items(lines.slice(0, shown)),
+    lines.length > shown && el('details', {},
+      el('summary', {}, integer(lines.length - shown) + ' more warnings'),
+      items(lines.slice(shown))));
+}
+
+const KIND_TEXT = {
+  born: 'born here',
+  input: 'an input that no compared operator produced differs',
+  parameter: 'a parameter differs before it is used',
+  inherited: 'inherited: an input already differs',
+  undetermined: 'its output differs, its inputs were not compared',
+};
+
+function kindLine(d) {
+  const kind = KIND_TEXT[d.kind] ?? d.kind;
+  if (d.kind === 'born')
+    return kind + ': ' + (d.note || 'its inputs agree') +
+      ', its output does not';
+  return d.note ? kind + ': ' + d.note : kind;
+}
+
+function breadcrumb(names, last) {
+  return el('nav', {class: 'crumbs', 'aria-label': 'Call path'},
+    names.map((name) => el('span', {}, name)), el('b', {}, last));
+}
+
+// The figures of a row that explain it at a glance.
+function keyFigures(row) {
+  const d = rowDetail(row);
+  const list = el('dl', {class: 'figures'});
+  const add = (name, text) =>
+    list.append(el('div', {}, el('dt', {}, name), el('dd', {}, text)));
+  if (d.place !== undefined) {
+    add('max abs', figure(rows.maxAbs[row]));
+    add('at', d.place);
+    add('golden there', figure(toNumber(d.goldenAt), 5));
+    add('target there', figure(toNumber(d.targetAt), 5));
+  }
+  const optional = [['rel. L2', rows.error[row], 3], ['bias', rows.bias[row], 3],
+    ['alpha', rows.alpha[row], 6], ['max ulp', rows.ulpMax[row], 3],
+    ['amplification', toNumber(d.amplification), 3]];
+  for (const [name, value, digits] of optional)
+    if (!Number.isNaN(value)) add(name, figure(value, digits));
+  return list;
+}
+
+function stackView(frames) {
+  if (frames.length === 0) return null;
+  const own = (f) => !/site-packages|dist-packages|\/torch\/|msprobe/.test(f);
+  const line = (frame) => {
+    const m = /File "?(.+?)"?, line (\d+), in ([^,\n]+),?\s*([\s\S]*)/
+      .exec(frame);
+    const cls = own(frame) ? 'frame' : 'frame library';
+    if (!m) return el('li', {class: cls}, frame.trim());
+    return el('li', {class: cls}, el('b', {}, m[1] + ':' + m[2]),
+      ' in ' + m[3].trim(), m[4].trim() && el('code', {}, m[4].trim()));
+  };
+  return el('div', {class: 'block'}, el('h3', {}, 'Stack'),
+    el('ol', {class: 'stack'}, frames.map(line)));
+}
+
+// Inputs and parameters -> operator -> outputs, with each row's error.
+function neighbourhood(op, selected) {
+  const item = (row) => {
+    const leaf = nameParts(row)[1];
+    return el('button', {type: 'button', class: 'leaf ' +
+      VERDICTS[rows.verdict[row]] + (row === selected ? ' current' : ''),
+    title: rowName(row), onclick: () => choose(row, true)},
+    el('i', {'aria-hidden': 'true'}, SYMBOLS[rows.verdict[row]]),
+    el('span', {}, leaf),
+    el('em', {}, rows.verdict[row] === MATCH && rows.error[row] === 0
+      ? 'equal' : figure(rows.error[row])));
+  };
+  const all = rowsOfOp(op);
+  const result = (row) => rows.role[row] === 1 || rows.role[row] === 3;
+  const column = (title, list) => el('div', {class: 'leaves'},
+    el('h4', {}, title), list.slice(0, 12).map(item),
+    list.length === 0 && el('span', {class: 'hint'}, 'none recorded'),
+    list.length > 12 && el('span', {class: 'hint'},
+      'and ' + integer(list.length - 12) + ' more'));
+  return el('div', {class: 'hood'},
+    column('inputs, parameters', all.filter((row) => !result(row))),
+    el('div', {class: 'node'}, neighbourOp(op, -1),
+      el('strong', {}, opName(op)), neighbourOp(op, 1)),
+    column('outputs', all.filter(result)));
+}
+
+// The operator before or after in execution order, of the same rank.
+function neighbourOp(op, step) {
+  const next = op + step;
+  const there = next >= 0 && next < page.ops.name.length &&
+    page.ops.group[next] === page.ops.group[op] && opRows.count[next] > 0;
+  const label = step < 0 ? 'before: ' : 'after: ';
+  if (!there) return el('span', {class: 'hint'}, label + '–');
+  return el('button', {type: 'button', class: 'link', title: opName(next),
+    onclick: () => choose(opRows.first[next], true)}, label + opName(next));
+}
+
+function drawDivergence() {
+  const d = page.divergence;
+  if (!d) return;
+  const card = byId('divergence');
+  card.hidden = false;
+  const known = d.row >= 0 && d.row < rows.count;
+  const group = known && page.groups.length > 1 ? groupOf(d.row) : null;
+  const path = d.path.length || !known ? d.path
+    : callPath(rows.op[d.row]).map(opName);
+  card.append(
+    el('div', {class: 'card-head'}, el('h2', {}, 'First divergence'),
+      el('p', {class: 'hint'}, group &&
+        'step ' + group.step + ', rank ' + group.rank),
+      known && el('button', {type: 'button', class: 'quiet',
+        onclick: () => choose(d.row, true)}, 'show in the rows')),
+    breadcrumb(path, d.name),
+    el('div', {class: 'two'},
+      el('div', {}, el('p', {class: 'lead'}, kindLine(d)),
+        d.reason && el('p', {class: 'reason'}, d.reason),
+        d.cause && el('p', {class: 'cause'}, d.cause),
+        known && keyFigures(d.row), d.again && command(d.again)),
+      el('div', {}, known && neighbourhood(rows.op[d.row], d.row),
+        stackView(d.stack))));
+}

@@ -1,0 +1,13 @@
+// The page's own files, embedded by cmake/EmbedFiles.cmake.
+#pragma once
+
+#include <string_view>
+
+namespace assay {
+
+extern const std::string_view kPageHtml;  // html/page.html
+extern const std::string_view kPageCss;   // html/page.css
+extern const std::string_view kPageJs;    // html/*.js, in order
+extern const std::string_view kChartJs;   // Chart.js, minified
+
+}  // namespace assay
