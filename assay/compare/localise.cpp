@@ -1,0 +1,237 @@
+#include "assay/compare/localise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "assay/compare/communication.h"
+#include "assay/compare/distributed.h"
+#include "assay/compare/op_state.h"
+#include "assay/compare/provenance.h"
+
+namespace assay {
+namespace {
+
+// An output error of at most this many times its inputs' is their growth.
+constexpr double kGrowth = 4;
+
+double relative(const std::optional<double>& golden,
+                const std::optional<double>& target, double scale) {
+  if (!golden || !target) return -1;
+  const double difference = std::abs(*target - *golden);
+  if (difference == 0) return 0;
+  if (std::isnan(difference) || scale == 0) {
+    return std::isnan(*golden) && std::isnan(*target)
+               ? 0
+               : std::numeric_limits<double>::infinity();
+  }
+  return difference / scale;
+}
+
+// The largest relative difference of the statistics both sides kept.
+double statistics_error(const TensorStatistics& golden,
+                        const TensorStatistics& target) {
+  const double extreme = std::max(std::abs(golden.max.value_or(0)),
+                                  std::abs(golden.min.value_or(0)));
+  return std::max(
+      {relative(golden.max, target.max, extreme),
+       relative(golden.min, target.min, extreme),
+       relative(golden.norm, target.norm, std::abs(golden.norm.value_or(0)))});
+}
+
+class Localiser {
+ public:
+  Localiser(const TracePair& pair, std::uint32_t group, Comparison& result)
+      : pair_(pair), result_(result), group_(result.groups[group]) {
+    findings_.group = group;
+  }
+
+  GroupFindings run() {
+    collect();
+    if (findings_.mismatches.empty() && !has_communications()) {
+      return std::move(findings_);
+    }
+    states_ = find_op_states(pair_, result_, findings_.group);
+    for (Event& event : findings_.mismatches) set_time(event);
+    sort_events(findings_.mismatches);
+    if (any_input_differs_) collect_producers();
+    for (const Event& event : findings_.mismatches) {
+      produce_until(event);
+      assign(event);
+    }
+    findings_.communications =
+        find_communications(pair_, result_, states_, findings_.group);
+    return std::move(findings_);
+  }
+
+ private:
+  static std::int32_t order_of(Role role) {
+    if (role == Role::kParameter) return 0;
+    return role == Role::kInput ? 1 : 2;
+  }
+
+  static void sort_events(std::vector<Event>& events) {
+    std::stable_sort(events.begin(), events.end(),
+                     [](const Event& a, const Event& b) {
+                       return std::tie(a.time, a.order, a.op) <
+                              std::tie(b.time, b.order, b.op);
+                     });
+  }
+
+  bool has_communications() const {
+    const auto& ops = pair_.golden.ops;
+    return std::any_of(ops.begin(), ops.end(), is_communication);
+  }
+
+  // Ranks are compared among each other only where something differs, but a
+  // rank that agrees must still say that its inputs did.
+  void collect() {
+    for (std::size_t op = 0; op < group_.ops.size(); ++op) {
+      const OpRow& rows = group_.ops[op];
+      for (std::uint32_t i = 0; i < rows.row_count; ++i) {
+        const std::size_t row = rows.first_row + i;
+        const Row& one = result_.rows[row];
+        if (one.verdict != Verdict::kMismatch) continue;
+        const std::int32_t order = order_of(one.role);
+        any_input_differs_ = any_input_differs_ || order < 2;
+        findings_.mismatches.push_back(
+            {0, order, static_cast<std::uint32_t>(op), row});
+      }
+    }
+  }
+
+  void set_time(Event& event) const {
+    event.time = event.order < 2 ? states_[event.op].start
+                                 : static_cast<std::int64_t>(event.op);
+  }
+
+  // Everything an operator put out, in order, for `produce_until`.
+  void collect_producers() {
+    for (std::size_t op = 0; op < group_.ops.size(); ++op) {
+      const OpRow& rows = group_.ops[op];
+      for (std::uint32_t i = 0; i < rows.row_count; ++i) {
+        if (result_.rows[rows.first_row + i].role != Role::kOutput) continue;
+        producers_.push_back({static_cast<std::int64_t>(op), 2,
+                              static_cast<std::uint32_t>(op),
+                              rows.first_row + i});
+      }
+    }
+  }
+
+  void produce_until(const Event& event) {
+    for (; next_producer_ < producers_.size() &&
+           std::tie(producers_[next_producer_].time,
+                    producers_[next_producer_].order) <
+               std::tie(event.time, event.order);
+         ++next_producer_) {
+      provenance_.add(result_.rows[producers_[next_producer_].row]);
+    }
+  }
+
+  void assign(const Event& event) {
+    Row& row = result_.rows[event.row];
+    if (row.role == Role::kTensor) return;
+    if (event.order == 2) {
+      assign_output(event.op, row);
+      output_differed_ = true;
+      return;
+    }
+    row.origin = origin_of_input(row);
+    provenance_.add(row);
+  }
+
+  Origin origin_of_input(Row& row) {
+    const Origin first = row.role == Role::kParameter
+                             ? Origin::kParameterDiffers
+                             : Origin::kInputDiffers;
+    if (!row.is_tensor) return first;
+    switch (provenance_.find(row)) {
+      case Provenance::Seen::kDiffered:
+        return Origin::kInherited;
+      case Provenance::Seen::kAgreed:
+        note_changed_on_the_way(row);
+        return first;
+      case Provenance::Seen::kNever:
+        break;
+    }
+    // Not every operation is dumped: once a value differs, an unknown float
+    // may have been computed from it.
+    const bool computed = row.role == Role::kInput && row.golden.facts.dtype &&
+                          !is_exact(*row.golden.facts.dtype);
+    return output_differed_ && computed ? Origin::kInherited : first;
+  }
+
+  static void note_changed_on_the_way(Row& row) {
+    Reason reason;
+    reason.criterion = "provenance";
+    reason.text =
+        "the operator that produced this value agrees: it changed between "
+        "the two, or the target uses another tensor here";
+    reason.note = true;
+    row.reasons.push_back(std::move(reason));
+  }
+
+  void assign_output(std::uint32_t op, Row& row) {
+    const OpState& state = states_[op];
+    const Agreement inputs = upstream(states_, op);
+    const double error = error_of(row);
+    if (row.stats && inputs.measured && inputs.error > 0) {
+      row.amplification = error / inputs.error;
+    }
+    const bool inner =
+        state.inner_differs ||
+        (state.backward >= 0 && states_[state.backward].inner_differs);
+    if (inner || inputs.differs) {
+      row.origin = Origin::kInherited;
+    } else if (!inputs.any || inputs.unknown) {
+      row.origin = Origin::kUndetermined;
+    } else if (!inputs.equal && error >= 0 && error <= kGrowth * inputs.error) {
+      row.origin = Origin::kInherited;
+      note_accumulated(row);
+    } else {
+      row.origin = Origin::kBorn;
+    }
+  }
+
+  static void note_accumulated(Row& row) {
+    Reason reason;
+    reason.criterion = "accumulated";
+    reason.text =
+        "no larger than 4 times the error of its inputs, each within its "
+        "bound: errors added up";
+    reason.note = true;
+    row.reasons.push_back(std::move(reason));
+  }
+
+  const TracePair& pair_;
+  Comparison& result_;
+  const Group& group_;
+  GroupFindings findings_;
+  std::vector<OpState> states_;
+  std::vector<Event> producers_;
+  std::size_t next_producer_ = 0;
+  Provenance provenance_;
+  bool any_input_differs_ = false;
+  bool output_differed_ = false;
+};
+
+}  // namespace
+
+double error_of(const Row& row) {
+  if (row.stats) {
+    if (row.stats->nonfinite_mismatches > 0) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return row.stats->mismatches == 0 ? 0 : row.stats->norm_l2;
+  }
+  if (row.evidence != Evidence::kStatistics) return -1;
+  return statistics_error(row.golden.stats, row.target.stats);
+}
+
+GroupFindings localise_group(const TracePair& pair, std::uint32_t group,
+                             Comparison& result) {
+  return Localiser(pair, group, result).run();
+}
+
+}  // namespace assay
