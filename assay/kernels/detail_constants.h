@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "assay/kernels/kernels.h"
@@ -26,8 +28,8 @@ struct DetailConstants {
       : atol(static_cast<T>(p.atol)),
         rtol(static_cast<T>(p.rtol)),
         ulps(static_cast<T>(p.ulps)),
-        small_threshold(static_cast<T>(p.small_threshold)),
-        small_bound(static_cast<T>(p.small_bound)) {
+        small_threshold(not_below(p.small_threshold)),
+        small_bound(not_above(p.small_bound)) {
     const Uint one = std::bit_cast<Uint>(T(1));
     const Uint m = static_cast<Uint>(p.mantissa_bits) << kMantissa;
     const int lowest = std::max(p.min_exponent, kLowest);
@@ -40,6 +42,16 @@ struct DetailConstants {
     ulp_offset = static_cast<Int>(p.integer ? one : Uint{0} - m);
     // A maximum that T rounds up to infinity is no limit in T.
     max_finite = static_cast<T>(p.max_finite);
+  }
+
+  // The T that |x| < v and |d| > v decide by as v itself would.
+  static T not_below(double v) {
+    const T t = static_cast<T>(v);
+    return t < v ? std::nextafter(t, std::numeric_limits<T>::infinity()) : t;
+  }
+  static T not_above(double v) {
+    const T t = static_cast<T>(v);
+    return t > v ? std::nextafter(t, -std::numeric_limits<T>::infinity()) : t;
   }
 
   T min_normal, max_finite;

@@ -1,10 +1,28 @@
 // Error figures of one pair of tensors, from one fused pass (tier 1) and, for
 // pairs that are not bitwise equal, a second one (tier 2).
 //
-// All sums are fp64 over fixed blocks merged in block order: the same bits for
-// any number of threads and on every ISA's block grid. Complex tensors count
-// each component as an element; an index then names the component (divide by
-// two for the element). d = target - golden throughout.
+// Sums are over fixed blocks merged in block order: the same bits for any
+// number of threads and on every instruction set. Complex tensors count each
+// component as an element; an index then names the component (divide by two
+// for the element). d = target - golden throughout.
+//
+// How exact the figures are (kernels.h has the bounds and why):
+//   pairs of integers: exact counts and differences, fp64 sums; 64-bit ones
+//     are subtracted in 128 bits before they become doubles
+//   f64 pairs, and mixed pairs that need fp64: fp64 throughout
+//   f32: fp64 sums of fp64 differences and products
+//   bf16, f16: fp32 partial sums of 64 terms, added in fp64
+//   8 bits and fewer: widened to bf16; mixed pairs within fp32 to f32
+// max_abs and max_rel are fp64 values at the place where the arithmetic above
+// has its maximum: a relative error is an fp32 quotient there (fp64 for f64),
+// so one that is larger by less than 2^-22 elsewhere may be passed over.
+// alpha and cosine of nearly equal tensors come from d, not from a difference
+// of large sums, so |alpha - 1| and 1 - cosine keep their digits.
+//
+// Which values are compared: where the golden is wider than the target its
+// values are first rounded to the target's dtype (nearest even); a value that
+// would round beyond the target's range stays as it is, so that a saturated
+// target shows its whole error.
 #pragma once
 
 #include <array>
@@ -42,7 +60,9 @@ struct ElementBound {
 };
 
 // Elements with |golden| < threshold are judged by |d| > bound alone and left
-// out of the large figures (commercial standard). threshold 0 turns it off.
+// out of the large figures (commercial standard). threshold 0 turns it off:
+// the small_ and large_ figures stay 0. The least positive double as threshold
+// makes golden zeros alone small.
 struct SmallValueRule {
   double threshold = 0;
   double bound = 0;
@@ -122,7 +142,8 @@ struct ErrorStats {
   std::unique_ptr<DetailStats> detail;  // null until compute_detail
 };
 
-// Tier 1. Shapes must be equal (Error{kUsage} otherwise); dtypes may differ.
+// Tier 1. Shapes must be equal and both sides complex or neither (Error{kUsage}
+// otherwise); dtypes may differ otherwise.
 // Strided views are read in place. Parallel over fixed blocks; thread-safe.
 ErrorStats compute_stats(const TensorView& golden, const TensorView& target);
 
