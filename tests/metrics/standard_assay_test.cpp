@@ -190,6 +190,24 @@ TEST(AssayStandard, F53_UnsignedDifferencesDoNotWrap) {
       << text(j);
 }
 
+TEST(AssayStandard, F53_ExtremesOfSignedIntegers) {
+  const Judgement small = judge("assay", DType::kI8, {-128}, {127});
+  EXPECT_NE(small.reasons[0].text.find("largest difference 255 "),
+            std::string::npos)
+      << text(small);
+  const Judgement wide =
+      judge("assay", DType::kI32, {-2147483648.0}, {2147483647.0});
+  EXPECT_NE(wide.reasons[0].text.find("largest difference 4294967295 "),
+            std::string::npos)
+      << text(wide);
+}
+
+TEST(AssayStandard, F61_GoldenZeroInFp16IsFlaggedWithoutNaN) {
+  const Judgement j = judge("assay", DType::kF16, {0, 0}, {0, 1e-4});
+  EXPECT_EQ(j.verdict, Verdict::kMismatch);
+  EXPECT_EQ(text(j).find("nan"), std::string::npos) << text(j);
+}
+
 TEST(AssayStandard, F54_BigIntegersAreExact) {
   Tensor golden = Tensor::zeros(DType::kI64, {1});
   Tensor target = Tensor::zeros(DType::kI64, {1});

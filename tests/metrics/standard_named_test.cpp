@@ -212,6 +212,9 @@ TEST(Standards, NoneEverPassesTheseFalsely) {
       {Values(64, kInf), Values(64, kInf)},
       {Values(64, 1e30), Values(64, kInf)},
       {{1, -1, 2, -2}, {-1, 1, -2, 2}},
+      // The difference, then its square, leaves the range of fp64.
+      {Values(64, 1.5e308), Values(64, -1.5e308)},
+      {Values(64, 1.0), Values(64, -1e200)},
   };
   for (const std::string& name : Standard::shipped())
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64})
@@ -220,6 +223,15 @@ TEST(Standards, NoneEverPassesTheseFalsely) {
         EXPECT_NE(j.verdict, kMatch)
             << name << ", pair " << i << ": " << text(j);
       }
+}
+
+// Squares that underflow to nothing in fp64.
+TEST(Standards, NoneEverPassesTinyValuesOfTheOtherSign) {
+  for (const std::string& name : Standard::shipped()) {
+    const Judgement j =
+        judge(name, DType::kF64, Values(64, 1e-200), Values(64, -1e-200));
+    EXPECT_NE(j.verdict, kMatch) << name << ": " << text(j);
+  }
 }
 
 Judgement judge_ratio(const std::string& name, const Tensor& golden,
