@@ -35,7 +35,8 @@ MsprobeMetrics msprobe_metrics(const TensorView& golden,
 
 // The same cells from figures already at hand. Relative errors are fp64 and
 // without the eps shift at golden zeros; the two ratios need stats.detail
-// unless the pair is equal ("N/A" without). `rank` as in the shape.
+// unless the pair is equal ("N/A" without). `zero_rank`: the tensor is 0-d once
+// its axes of size 1 are dropped.
 MsprobeMetrics msprobe_metrics(const ErrorStats& stats, bool zero_rank);
 
 enum class MsprobeResult { kPass, kWarning, kError };
