@@ -292,6 +292,7 @@ void JsonReader::skip(JsonToken first) {
     const bool closes =
         token == JsonToken::kEndObject || token == JsonToken::kEndArray;
     depth += opens - closes;
+    if (depth < 0) refuse("expected a value before the closing bracket");
     if (depth == 0 && token != JsonToken::kKey) return;
   }
 }
