@@ -173,19 +173,24 @@ TEST(Localise, InputsThatWereNotComparedForbidToSayBorn) {
   EXPECT_EQ(result.counts.undetermined, 1);
 }
 
+// One element of four off by 2e-5: within the default bound of an unknown
+// float32 operator (normalised L2 1e-5 of 1.5e-5). Off by 6e-5: beyond it.
 TEST(Localise, ErrorsThatOnlyAddUpAreNotBorn) {
-  // Input off by 2e-7 (about 2 ulp of its largest element), output by 6e-7.
   TraceBuilder golden, target;
-  golden.op("Functional.gelu.0.forward").in({1, 1, 1, 1}).out({1, 1, 1, 1});
-  target.op("Functional.gelu.0.forward")
-      .in({1.0000002f, 1, 1, 1})
-      .out({1.0000006f, 1, 1, 1});
-  RankSet run;
-  run.options.standard = Standard::load("exact");
-  run.add(golden.build(), target.build());
-  // By `exact` the input differs already; by the default standard it agrees.
-  EXPECT_EQ(run.compare().counts.born, 0);
+  golden.op("Torch.matmul.0.forward").in({1, -1, 1, -1}).out({1, -1, 1, -1});
+  target.op("Torch.matmul.0.forward")
+      .in({1.00002f, -1, 1, -1})
+      .out({1.00006f, -1, 1, -1});
+  const Comparison grown = compare(golden.build(), target.build());
+  EXPECT_EQ(grown.rows[0].verdict, Verdict::kMatch);
+  const Row& output = row(grown, "Torch.matmul.0.forward.output.0");
+  EXPECT_EQ(output.verdict, Verdict::kMismatch);
+  EXPECT_EQ(output.origin, Origin::kInherited);
+  EXPECT_NEAR(output.amplification, 3, 0.01);
+  EXPECT_TRUE(has_reason(output, "accumulated"));
+}
 
+TEST(Localise, AnErrorFarBeyondItsInputsIsBorn) {
   TraceBuilder third, fourth;
   third.op("Torch.matmul.0.forward").in({1, 1, 1, 1}).out({1, 1, 1, 1});
   fourth.op("Torch.matmul.0.forward")
