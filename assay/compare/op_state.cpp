@@ -91,6 +91,11 @@ class StateFinder {
   }
 
   void link_directions() {
+    bool any = false;
+    for (std::size_t i = 0; i < states_.size() && !any; ++i) {
+      any = source_op(pair_, i).direction > Direction::kForward;
+    }
+    if (!any) return;
     std::unordered_map<std::string_view, std::int32_t> by_name;
     by_name.reserve(states_.size());
     for (std::size_t i = 0; i < states_.size(); ++i) {

@@ -1,14 +1,35 @@
 #include "assay/compare/provenance.h"
 
+#include <array>
 #include <optional>
+#include <span>
 
 namespace assay {
 namespace {
 
-void append(std::string& key, const std::optional<double>& value) {
-  key += value ? '1' : '0';
-  const double number = value.value_or(0);
-  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+// What a fingerprint is the hash of, without padding.
+struct Facts {
+  std::int64_t dtype = -1;  // DType, -1 when it is unknown
+  std::int64_t count = -1;
+  std::int64_t present = 0;  // bit i: values[i] was kept
+  std::array<double, 4> values{};
+};
+static_assert(sizeof(Facts) == 7 * 8);
+
+Facts facts_of(const RowSide& side) {
+  const TensorStatistics& stats = side.stats;
+  Facts facts;
+  if (side.facts.dtype) facts.dtype = static_cast<int>(*side.facts.dtype);
+  facts.count = checked_numel(side.facts.shape).value_or(-1);
+  int i = 0;
+  for (const auto& value : {stats.max, stats.min, stats.mean, stats.norm}) {
+    if (value) {
+      facts.present |= 1 << i;
+      facts.values[i] = *value;
+    }
+    ++i;
+  }
+  return facts;
 }
 
 std::optional<Hash128> fingerprint(const Row& row) {
@@ -17,16 +38,9 @@ std::optional<Hash128> fingerprint(const Row& row) {
   const TensorStatistics& stats = side.stats;
   const bool telling = stats.max && stats.min && *stats.max != *stats.min;
   if (!telling && side.digest.empty()) return std::nullopt;
-  const std::int64_t count = checked_numel(side.facts.shape).value_or(-1);
-  std::string key = side.facts.dtype
-                        ? std::string(traits(*side.facts.dtype).name)
-                        : side.facts.dtype_text;
-  key.append(reinterpret_cast<const char*>(&count), sizeof count);
-  append(key, stats.max);
-  append(key, stats.min);
-  append(key, stats.mean);
-  append(key, stats.norm);
-  return hash128(key + side.digest);
+  const Facts facts = facts_of(side);
+  const Hash128 seed = hash128(side.digest);
+  return hash128(std::as_bytes(std::span(&facts, 1)), seed.low);
 }
 
 }  // namespace
