@@ -116,6 +116,8 @@ class TorchSource final : public TensorSource {
       fail(entry.local_offset, "a compressed data.pkl",
            "a stored one, as torch.save writes");
     }
+    // 0 where torch.serialization.set_crc32_options(False) left it out.
+    if (entry.crc != 0) zip_.check_crc(entry);
     const Pickle pickle = parse_pickle(
         zip_.raw(entry), torch_allowed_globals(), zip_.file().name,
         entry.data_offset, kPickleMemory + 2 * zip_.file().bytes.size());

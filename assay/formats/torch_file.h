@@ -22,11 +22,12 @@ bool is_legacy_torch(std::span<const std::byte> bytes);
 // other values, as walk_torch_pickle says. Tensors are views of the file:
 // offsets and strides stay, expanded and shared storages too; copied only
 // where the archive is big-endian or a storage is not aligned to its
-// element. Storage members are not checked against their CRC-32, which torch
-// lets writers leave out. float4_e2m1fn_x2 is read as e2m1 with the last
-// dimension doubled. Throws Error{kRefused}, with advice for TorchScript
-// archives and files of torch before 1.6; a global outside the list is named
-// ("global not allowed: posix.system").
+// element. Only data.pkl is checked against its CRC-32 (where there is one:
+// torch lets writers leave it out); doing so for storages would read every
+// byte twice. float4_e2m1fn_x2 is read as e2m1 with the last dimension
+// doubled. Throws Error{kRefused}, with advice for TorchScript archives and
+// files of torch before 1.6; a global outside the list is named ("global not
+// allowed: posix.system").
 std::unique_ptr<TensorSource> open_torch(ZipArchive archive,
                                          const ReadOptions& options);
 std::unique_ptr<TensorSource> open_torch(FileBytes file,

@@ -51,7 +51,6 @@ class Reader {
  private:
   struct Storage {
     std::span<const std::byte> bytes;
-    std::uint64_t count = 0;  // elements of the class; bytes where untyped
     TorchGlobal global;
   };
 
@@ -179,26 +178,27 @@ class Reader {
     }
     Storage storage;
     storage.global = torch_global(parts[1]);
-    if (storage.global.role != TorchRole::kStorage &&
-        storage.global.role != TorchRole::kUntypedStorage) {
-      fail(std::string(storage.global.name) + " as storage class",
+    storage.bytes = member_bytes(pickle().text(parts[2]));
+    check_count(storage, pickle().text(parts[2]),
+                static_cast<std::uint64_t>(integer(parts[4], "element count")));
+    return storage;
+  }
+
+  void check_count(const Storage& storage, std::string_view key,
+                   std::uint64_t count) const {
+    const TorchGlobal& type = storage.global;
+    const bool untyped = type.role == TorchRole::kUntypedStorage;
+    if (type.role != TorchRole::kStorage && !untyped) {
+      fail(std::string(type.name) + " as storage class",
            "a torch storage class");
     }
-    const auto count =
-        static_cast<std::uint64_t>(integer(parts[4], "element count"));
-    const std::string_view key = pickle().text(parts[2]);
-    storage.bytes = member_bytes(key);
-    storage.count = count;
-    const std::uint64_t element =
-        storage.global.dtype ? traits(*storage.global.dtype).bits / 8 : 1;
-    const bool sized = storage.global.dtype ||
-                       storage.global.role == TorchRole::kUntypedStorage;
-    if (sized && storage.bytes.size() / element != count) {
+    if (!type.dtype && !untyped) return;  // quantised: never read
+    const std::uint64_t element = type.dtype ? traits(*type.dtype).bits / 8 : 1;
+    if (storage.bytes.size() / element != count) {
       fail("storage '" + printable(key.substr(0, 40)) + "' of " +
                std::to_string(storage.bytes.size()) + " bytes",
            std::to_string(count) + " elements of " + std::to_string(element));
     }
-    return storage;
   }
 
   std::span<const std::byte> member_bytes(std::string_view key) const {

@@ -1,4 +1,9 @@
 // Headers numpy never wrote, cut files and flipped bits.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "assay/formats/npy.h"
 #include "tests/formats/npy_test_util.h"
 
@@ -117,6 +122,42 @@ TEST(NpyMalformed, RefusesVersionsAndHeaderLengths) {
     changed[9] = static_cast<char>(length >> 8);
     EXPECT_THAT(read_all(kOpen, changed), HasSubstr("refused: ")) << length;
   }
+}
+
+TEST(NpyMalformed, ChecksTheLengthFieldOfVersion2) {
+  const std::string good = fixture_bytes("npy/v2.npy");
+  for (const std::uint32_t length :
+       {0u, 1u, 115u, 117u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+    std::string changed = good;
+    std::memcpy(changed.data() + 8, &length, 4);
+    EXPECT_THAT(read_all(kOpen, changed), HasSubstr("refused: ")) << length;
+  }
+}
+
+// 5 GiB declared and there, as a hole: mapped, not read, not allocated.
+TEST(NpyMalformed, HandlesFilesOverFourGiB) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("assay_npy_sparse_" + std::to_string(::getpid()));
+  const std::string header = f4("(1342177280,)", 0);
+  std::ofstream(path, std::ios::binary) << header;
+  const std::uintmax_t whole = header.size() + (std::uintmax_t{5} << 30);
+  std::filesystem::resize_file(path, whole);
+  const auto source = open_npy(MappedFile::open(path), {});
+  EXPECT_EQ(source->tensors()[0].shape, Shape{1342177280});
+  std::filesystem::resize_file(path, whole - 1);
+  EXPECT_THAT(error_of([&] { open_npy(MappedFile::open(path), {}); }),
+              HasSubstr("found 5368709119 bytes of data, expected 5368709120"));
+  std::filesystem::remove(path);
+}
+
+TEST(NpyMalformed, Float4CodesAreBelowSixteen) {
+  const std::string bytes =
+      npy("{'descr': '|V1', 'fortran_order': False, 'shape': (2,)}\n", 1) +
+      "\x10";
+  const auto source = open_npy(in_memory(bytes), {.dtype = DType::kE2M1});
+  EXPECT_THAT(error_of([&] { source->load(0); }),
+              HasSubstr("element 1: found byte 16"));
 }
 
 TEST(NpyMalformed, EveryPrefixIsRefused) {

@@ -70,6 +70,16 @@ TEST(Npz, ListsForeignMembersAndKeepsNamesThatLookLikePaths) {
               HasSubstr("unsupported: memory: member 'notes.txt'"));
 }
 
+TEST(Npz, KeepsNamesApartThatOnlyLookAlike) {
+  const std::vector<std::string> names = {
+      std::string(300, 'n'), "Twin", "twin", "\u00e9", "e\u0301", "a/b"};
+  Archive archive;
+  for (const std::string& name : names) {
+    archive.members.push_back({.name = name + ".npy", .content = zeros(1)});
+  }
+  EXPECT_EQ(names_of(*kOpen(in_memory(archive.bytes()))), names);
+}
+
 TEST(Npz, RefusesTwoMembersOfOneName) {
   const Archive archive{.members = {{.name = "a.npy", .content = zeros(1)},
                                     {.name = "a", .content = "x"}}};

@@ -9,13 +9,20 @@
 namespace assay::pickled {
 
 inline std::string text(const std::string& value) {
-  return "X" + little(value.size(), 4) + value;
+  std::string out = "X";
+  out += little(value.size(), 4);
+  return out += value;
 }
 inline std::string integer(std::int64_t value) {
-  return "\x8a\x08" + little(static_cast<std::uint64_t>(value), 8);
+  std::string out = "\x8a\x08";
+  return out += little(static_cast<std::uint64_t>(value), 8);
 }
 inline std::string global(const std::string& module, const std::string& name) {
-  return "c" + module + "\n" + name + "\n";
+  std::string out = "c";
+  out += module;
+  out += '\n';
+  out += name;
+  return out += '\n';
 }
 inline std::string tuple(const std::vector<std::string>& items) {
   std::string out = "(";
@@ -48,7 +55,9 @@ inline std::string tensor(const std::string& store, std::int64_t offset,
                ordered_dict()});
 }
 inline std::string whole(const std::string& body) {
-  return "\x80\x02" + body + ".";
+  std::string out = "\x80\x02";
+  out += body;
+  return out += '.';
 }
 
 // The archive torch.save would make of `pickle` (a whole one) and storage 0.

@@ -39,7 +39,8 @@ TEST(Pickle, ReadsNumbersOfEveryWidth) {
   EXPECT_EQ(number(std::string("\x8a\0", 2)).integer(), 0);
   EXPECT_EQ(number("\x8a\x01\xff").integer(), -1);
   EXPECT_EQ(number(integer(1ll << 40)).integer(), 1ll << 40);
-  EXPECT_TRUE(number("\x8a\x09" + little(1, 9)).is(PickleKind::kBigInt));
+  EXPECT_TRUE(number(std::string("\x8a\x09").append(little(1, 9)))
+                  .is(PickleKind::kBigInt));
   EXPECT_EQ(number(std::string("G\x3f\xc0\0\0\0\0\0\0", 9)).real(), 0.125);
   EXPECT_EQ(number("\x88").at, 1u);
   EXPECT_TRUE(number("N").is(PickleKind::kNone));
@@ -118,8 +119,10 @@ TEST(Pickle, RefusesBrokenStacksMemosAndEnds) {
       {whole("Nr\xff\xff\xff\xff"), "memo index 4294967295"},
       {whole(std::string("h\0", 2)), "memo index 0, expected less than 0"},
       {whole("X\xff\xff\xff\x7fx"), "2147483647 bytes of a string"},
-      {whole("\x8d" + little(1ull << 63, 8)), "a string of over 4 GiB"},
-      {whole("\x95" + little(~0ull, 8) + "N"), "a frame beyond the end"},
+      {whole(std::string("\x8d").append(little(1ull << 63, 8))),
+       "a string of over 4 GiB"},
+      {whole(std::string("\x95").append(little(~0ull, 8)) + "N"),
+       "a frame beyond the end"},
       {whole("cm"), "an unended line"},
   };
   for (const auto& [bytes, text] : cases) {

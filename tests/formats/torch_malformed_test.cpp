@@ -117,6 +117,16 @@ TEST(TorchMalformed, MembersAreWhatTorchWrites) {
               HasSubstr("no <folder>/data.pkl"));
 }
 
+TEST(TorchMalformed, TheCrcOfThePickleIsCheckedWhereThereIsOne) {
+  Archive changed = archive(
+      whole(tensor(storage("FloatStorage", 6), 0, {6}, {1})), kSixFloats);
+  changed.members[0].crc = 1;
+  EXPECT_THAT(read_all(kOpen, changed.bytes()), HasSubstr("expected 1"));
+  // torch.serialization.set_crc32_options(False) writes zeros.
+  changed.members[0].crc = 0;
+  EXPECT_EQ(read_all(kOpen, changed.bytes()), "no error");
+}
+
 TEST(TorchMalformed, BigEndianArchivesAreSwapped) {
   Archive big =
       archive(whole(tensor(storage("FloatStorage", 6), 1, {2}, {2})),
