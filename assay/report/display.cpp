@@ -127,10 +127,10 @@ std::string elide_middle(std::string_view text, std::size_t width) {
   if (display_width(text) <= width) return std::string(text);
   if (width == 0) return "";
   const auto all = glyphs(text);
-  // The tail of a tensor name tells more than its head: it gets the odd one.
-  const std::size_t head = fitting(all.begin(), all.end(), (width - 1) / 2);
-  const std::size_t tail =
-      fitting(all.rbegin(), all.rend(), width - 1 - (width - 1) / 2);
+  // The tail of a tensor name tells more than its head: it gets two thirds.
+  const std::size_t room = (width - 1) / 3;
+  const std::size_t head = fitting(all.begin(), all.end(), room);
+  const std::size_t tail = fitting(all.rbegin(), all.rend(), width - 1 - room);
   std::string out;
   for (std::size_t i = 0; i < head; ++i) out.append(all[i].bytes);
   out.append(kEllipsis);

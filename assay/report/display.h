@@ -16,7 +16,7 @@ std::string safe_text(std::string_view text);
 // marks none.
 std::size_t display_width(std::string_view text);
 
-// At most `width` columns; what is cut in the middle (or at the end) is
+// At most `width` columns; what is cut (after a third, or at the end) is
 // replaced by one "…".
 std::string elide_middle(std::string_view text, std::size_t width);
 std::string elide_end(std::string_view text, std::size_t width);

@@ -189,7 +189,15 @@ std::string incomplete_cause(const Row& row) {
   return reason ? reason->text : "no reason recorded";
 }
 
-// "not compared: missing in the target, 8 records, the first a.b.input.0".
+// Ends with a name, which gives way where the line is longer than `columns`.
+std::string named_line(const std::string& text, const std::string& name,
+                       std::size_t columns) {
+  const std::size_t used = display_width(text);
+  if (columns < used + 16) return text + name + "\n";
+  return text + elide_middle(name, columns - used) + "\n";
+}
+
+// "not compared: 8 records, missing in the target; first a.b.input.0".
 std::string incomplete_lines(const Comparison& c, const TerminalOptions& o) {
   if (c.counts.incomplete == 0) return "";
   struct Cause {
@@ -211,11 +219,9 @@ std::string incomplete_lines(const Comparison& c, const TerminalOptions& o) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
     const auto& [cause, where] = sorted[i];
-    text += fit("not compared: " + plural(where.count, "record") + ", " +
-                    safe_text(cause) + "; first " +
-                    safe_text(c.rows[where.first].name()),
-                o.columns) +
-            "\n";
+    text += named_line("not compared: " + plural(where.count, "record") + ", " +
+                           safe_text(cause) + "; first ",
+                       safe_text(c.rows[where.first].name()), o.columns);
   }
   if (sorted.size() > kShown)
     text +=

@@ -12,16 +12,21 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t kColumns = 5;
+enum Column { kVerdict, kPlace, kName, kEvidence, kFigure, kReason, kColumns };
 using Line = std::array<std::string, kColumns>;
-constexpr std::size_t kName = 1, kReason = 4;
+using Widths = std::array<std::size_t, kColumns>;
 constexpr std::string_view kGap = "  ";
 
 std::string verdict_cell(const Row& row) {
-  std::string text(to_string(row.verdict));
-  if (row.origin != Origin::kNone)
-    text += " (" + std::string(to_string(row.origin)) + ")";
-  return text;
+  if (row.origin != Origin::kNone) return std::string(to_string(row.origin));
+  return std::string(to_string(row.verdict));
+}
+
+// "0/3", step and rank; "" where there is one of each.
+std::string place_cell(const Comparison& c, const Row& row) {
+  if (c.groups.size() < 2) return "";
+  const Group& group = c.groups[row.group];
+  return std::to_string(group.step) + "/" + std::to_string(group.rank);
 }
 
 std::string figure_cell(const Row& row) {
@@ -43,42 +48,49 @@ std::string reason_cell(const Row& row) {
   return text;
 }
 
-Line line_of(const Row& row) {
-  return {verdict_cell(row), safe_text(row.name()),
-          std::string(to_string(row.evidence)), figure_cell(row),
-          reason_cell(row)};
+Line line_of(const Comparison& c, const Row& row) {
+  return {verdict_cell(row),     place_cell(c, row),
+          safe_text(row.name()), std::string(to_string(row.evidence)),
+          figure_cell(row),      reason_cell(row)};
 }
 
-std::array<std::size_t, kColumns> widths_of(const std::vector<Line>& lines,
-                                            std::size_t columns) {
-  std::array<std::size_t, kColumns> widths{};
+Line header_line(const Comparison& c) {
+  return {"verdict", c.groups.size() < 2 ? "" : "step/rank",
+          "name",    "evidence",
+          "figure",  "reason"};
+}
+
+Widths widths_of(const std::vector<Line>& lines, std::size_t columns) {
+  Widths widths{};
   for (const Line& line : lines)
     for (std::size_t i = 0; i < kColumns; ++i)
       widths[i] = std::max(widths[i], display_width(line[i]));
   if (columns == 0) return widths;
-  // What the fixed columns leave is shared by name and reason; a name never
-  // gets less than 16 columns, even if the line then runs over.
-  const std::size_t fixed =
-      widths[0] + widths[2] + widths[3] + (kColumns - 1) * kGap.size();
+  // What the other columns leave is shared by name and reason; together they
+  // never get less than 32 columns, even if the line then runs over.
+  std::size_t fixed = 0;
+  for (const Column column : {kVerdict, kPlace, kEvidence, kFigure})
+    fixed += widths[column] + (widths[column] > 0 ? kGap.size() : 0);
+  fixed += kGap.size();
   const std::size_t room = columns > fixed + 32 ? columns - fixed : 32;
-  widths[kName] =
-      std::min(widths[kName],
-               std::max(room / 2, room - std::min(room, widths[kReason])));
+  const std::size_t left = room - std::min(room, widths[kReason]);
+  widths[kName] = std::min(widths[kName], std::max(room * 3 / 5, left));
   widths[kReason] = room - widths[kName];
   return widths;
 }
 
-std::string render(const Line& line, const Row* row,
-                   const std::array<std::size_t, kColumns>& widths,
+std::string render(const Line& line, const Row* row, const Widths& widths,
                    const TerminalOptions& options) {
-  std::string verdict = pad_right(line[0], widths[0]);
-  if (row) verdict = colored(row->verdict, verdict, options.color);
-  std::string text =
-      verdict + std::string(kGap) +
-      pad_right(elide_middle(line[kName], widths[kName]), widths[kName]) +
-      std::string(kGap) + pad_right(line[2], widths[2]) + std::string(kGap) +
-      pad_right(line[3], widths[3]);
-  text += std::string(kGap) + elide_end(line[kReason], widths[kReason]);
+  std::string text;
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    if (widths[i] == 0) continue;
+    if (!text.empty()) text += kGap;
+    std::string cell = pad_right(i == kName ? elide_middle(line[i], widths[i])
+                                            : elide_end(line[i], widths[i]),
+                                 widths[i]);
+    const bool tinted = i == kVerdict && row;
+    text += tinted ? colored(row->verdict, cell, options.color) : cell;
+  }
   text.erase(text.find_last_not_of(' ') + 1);
   return text + "\n";
 }
@@ -116,19 +128,14 @@ std::string colored(Verdict verdict, std::string_view text, bool color) {
   return std::string(code) + std::string(text) + "\x1b[0m";
 }
 
-std::string fit(std::string_view text, std::size_t columns) {
-  return columns == 0 ? std::string(text) : elide_end(text, columns);
-}
-
 std::string terminal_table(const Comparison& comparison,
                            const TerminalOptions& options) {
   const std::vector<std::size_t> order = chosen(comparison, options);
   if (order.empty()) return "";
-  std::vector<Line> lines = {
-      {"verdict", "name", "evidence", "figure", "reason"}};
+  std::vector<Line> lines = {header_line(comparison)};
   for (const std::size_t i : order)
-    lines.push_back(line_of(comparison.rows[i]));
-  const auto widths = widths_of(lines, options.columns);
+    lines.push_back(line_of(comparison, comparison.rows[i]));
+  const Widths widths = widths_of(lines, options.columns);
   std::string text = "\n" + render(lines[0], nullptr, widths, options);
   for (std::size_t i = 0; i < order.size(); ++i)
     text += render(lines[i + 1], &comparison.rows[order[i]], widths, options);

@@ -135,7 +135,9 @@ class Timeline {
       normalized: true,
       interaction: {mode: 'nearest', intersect: false},
       onClick: (event, hits) => {
-        if (hits.length) choose(hits[0].element.$context.raw.row, true);
+        if (hits.length === 0) return;
+        const {datasetIndex, index} = hits[0];
+        choose(this.chart.data.datasets[datasetIndex].data[index].row, true);
       },
       scales: {
         x: {type: 'linear', min: 0, max: Math.max(1, rows.count - 1), grid,
