@@ -70,6 +70,10 @@ bool parse_parts(std::string_view name, char separator, EntryName& entry) {
     entry.indexed = true;
     rest = before_rest;
   }
+  if (!entry.indexed && entry.direction != Direction::kParametersGrad &&
+      last != "debug") {
+    return false;
+  }
   if (last == "debug") {
     entry.api = rest;
   } else {

@@ -284,7 +284,15 @@ void JsonReader::rewind(const Mark& mark) {
 
 double JsonReader::number() const { return json_number(text_); }
 
+void JsonReader::expect_value(JsonToken token) const {
+  if (token == JsonToken::kEndObject || token == JsonToken::kEndArray ||
+      token == JsonToken::kEnd) {
+    refuse("expected a value");
+  }
+}
+
 void JsonReader::skip(JsonToken first) {
+  expect_value(first);
   int depth = 0;
   for (JsonToken token = first;; token = next()) {
     const bool opens =
@@ -334,6 +342,7 @@ void append_scalar(const JsonReader& reader, JsonToken token,
 }  // namespace
 
 void append_json(JsonReader& reader, JsonToken first, std::string& out) {
+  reader.expect_value(first);
   int depth = 0;
   bool comma = false;
   for (JsonToken token = first;; token = reader.next()) {

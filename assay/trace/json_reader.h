@@ -54,6 +54,8 @@ class JsonReader {
   void skip(JsonToken first);
   // next(), and Error{kRefused} unless it is `wanted`.
   void expect(JsonToken wanted, const char* what);
+  // Error{kRefused} where `token` closes a container or the text.
+  void expect_value(JsonToken token) const;
   [[noreturn]] void refuse(const std::string& found_and_expected) const;
 
  private:
