@@ -66,16 +66,18 @@ enum class ChunkState {
 // alignment needed. 16-bit codes for bf16 and f16.
 //
 // f64: everything in fp64. Untrusted where a sum leaves its range.
-// f32: d, products and sums in fp64: each figure but `rel` is within a few
-//   2^-53 of exact. rel is the fp32 quotient of the fp32 difference (at most
-//   2^-22 off), in fp32 partial sums of 64 elements a lane.
-// bf16, f16: d in fp32 (one rounding, none where y/2 <= x <= 2y), products
-//   fused into fp32 partial sums of at most 64 elements a lane, those added
-//   in fp64. Relative to the sum of magnitudes a sum is at most 2^-18 off,
-//   near 2^-25 in practice. y, yy, xy come from x + d, which is exact to the
-//   same bound as long as ||y|| >= ||x|| / 2 in the chunk; else they are
-//   summed by themselves. Untrusted where a magnitude that matters could
-//   underflow in fp32 (largest |x|, |y| or |d| below 2^-57).
+// f32: d, its products and all sums but two are fp64: within a few 2^-53 of
+//   exact. |d| and |d| / |x| are of the fp32 difference (one rounding, none
+//   where y/2 <= x <= 2y), the quotient in fp32 (at most 2^-22 off), both in
+//   fp32 partial sums of at most 64 elements.
+// bf16, f16: d in fp32, products fused into fp32 partial sums of at most 64
+//   elements a lane, those added in fp64. Relative to the sum of magnitudes a
+//   sum is at most 2^-18 off, near 2^-25 in practice. Untrusted where a
+//   magnitude that matters could underflow in fp32 (largest |x|, |y| or |d|
+//   below 2^-57).
+// In all but f64 the sums of y, yy, xy come from y = x + d, exact to the same
+// bounds as long as ||y|| >= ||x|| / 2 in the chunk; else they are summed by
+// themselves.
 template <typename T>
 using PairFn = ChunkState (*)(const T* x, const T* y, std::int64_t n,
                               ChunkSums& out);

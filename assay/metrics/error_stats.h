@@ -10,12 +10,13 @@
 //   pairs of integers: exact counts and differences, fp64 sums; 64-bit ones
 //     are subtracted in 128 bits before they become doubles
 //   f64 pairs, and mixed pairs that need fp64: fp64 throughout
-//   f32: fp64 sums of fp64 differences and products
+//   f32: fp64 sums of fp64 differences and products; mean_abs and mean_rel
+//     from fp32 partial sums of 64 terms
 //   bf16, f16: fp32 partial sums of 64 terms, added in fp64
 //   8 bits and fewer: widened to bf16; mixed pairs within fp32 to f32
 // max_abs and max_rel are fp64 values at the place where the arithmetic above
-// has its maximum: a relative error is an fp32 quotient there (fp64 for f64),
-// so one that is larger by less than 2^-22 elsewhere may be passed over.
+// has its maximum. But for f64 that is an fp32 difference or quotient, so one
+// that is larger by less than 2^-22 elsewhere may be passed over.
 // alpha and cosine of nearly equal tensors come from d, not from a difference
 // of large sums, so |alpha - 1| and 1 - cosine keep their digits.
 //

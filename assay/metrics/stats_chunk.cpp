@@ -103,6 +103,10 @@ void count_signs(double x, double y, StatsPartial& out) {
   out.sign_flips += x != 0 && y != 0;
 }
 
+bool in_fp32(Arithmetic arithmetic) {
+  return arithmetic != Arithmetic::kF64 && arithmetic != Arithmetic::kInt64;
+}
+
 // The quotient as the kernels of fp32 arithmetic have it, so that equal
 // quotients are equal wherever they were computed.
 double fp32_quotient(double x, double y, double quotient) {
@@ -125,9 +129,9 @@ void add_relative(Arithmetic arithmetic, const Numbers& v, std::int64_t chunk,
   }
   const double quotient = std::fabs(v.d) / std::fabs(v.x);
   out.sum[kSumRel] += quotient;
-  const bool fp32 =
-      arithmetic != Arithmetic::kF64 && arithmetic != Arithmetic::kInt64;
-  out.rel.raise(fp32 ? fp32_quotient(v.x, v.y, quotient) : quotient, chunk);
+  out.rel.raise(
+      in_fp32(arithmetic) ? fp32_quotient(v.x, v.y, quotient) : quotient,
+      chunk);
 }
 
 void add_finite(Arithmetic arithmetic, const Numbers& v, std::int64_t chunk,
@@ -136,9 +140,9 @@ void add_finite(Arithmetic arithmetic, const Numbers& v, std::int64_t chunk,
   add_products(v, out);
   out.mismatches += v.d != 0;
   count_signs(v.x, v.y, out);
-  const bool half =
-      arithmetic == Arithmetic::kBf16 || arithmetic == Arithmetic::kF16;
-  out.abs.raise(half ? fp32_difference(v.x, v.y, v.d) : std::fabs(v.d), chunk);
+  out.abs.raise(
+      in_fp32(arithmetic) ? fp32_difference(v.x, v.y, v.d) : std::fabs(v.d),
+      chunk);
   add_relative(arithmetic, v, chunk, out);
 }
 

@@ -38,6 +38,21 @@ inline ChunkState finish_equal(ChunkSums& out) {
   return ChunkState::kEqual;
 }
 
+// y = x + d; false when that cancels.
+inline bool derive_target(ChunkSums& out) {
+  double xx = 0, yy = 0;
+  for (int k = 0; k < kLanes; ++k) {
+    const double cross = out.lane[kSumXD][k];
+    const double product = out.lane[kSumXX][k] + cross;
+    out.lane[kSumY][k] = out.lane[kSumX][k] + out.lane[kSumD][k];
+    out.lane[kSumXY][k] = product;
+    out.lane[kSumYY][k] = product + (cross + out.lane[kSumDD][k]);
+    xx += out.lane[kSumXX][k];
+    yy += out.lane[kSumYY][k];
+  }
+  return yy >= 0.25 * xx;
+}
+
 // Signs, zeros and mismatches of one pair of numbers.
 template <typename F>
 void count_pair(F x, F y, ChunkSums& out) {

@@ -106,21 +106,6 @@ void target_pass(const std::uint16_t* x, const std::uint16_t* y, std::int64_t n,
                         });
 }
 
-// y = x + d; false when that cancels.
-bool derive_target(ChunkSums& out) {
-  double xx = 0, yy = 0;
-  for (int k = 0; k < kLanes; ++k) {
-    const double cross = out.lane[kSumXD][k];
-    const double product = out.lane[kSumXX][k] + cross;
-    out.lane[kSumY][k] = out.lane[kSumX][k] + out.lane[kSumD][k];
-    out.lane[kSumXY][k] = product;
-    out.lane[kSumYY][k] = product + (cross + out.lane[kSumDD][k]);
-    xx += out.lane[kSumXX][k];
-    yy += out.lane[kSumYY][k];
-  }
-  return yy >= 0.25 * xx;
-}
-
 bool tiny(double magnitude) { return magnitude != 0 && magnitude < 0x1p-57; }
 
 template <class Format>

@@ -17,44 +17,6 @@ HWY_INLINE void prefetch_ahead(const T* p) {
   hwy::Prefetch(reinterpret_cast<const char*>(p) + kPrefetchBytes);
 }
 
-// One vector of fp64 lanes of the nine sums that are fp64 throughout.
-template <class D, class V = hn::Vec<D>>
-struct LaneSums {
-  V x, xx, y, yy, xy, d, xd, dd, abs, max;
-
-  HWY_INLINE void clear() {
-    const D tag;
-    x = xx = y = yy = xy = d = xd = dd = abs = max = hn::Zero(tag);
-  }
-  HWY_INLINE V add(V vx, V vy) {
-    const V vd = hn::Sub(vy, vx);
-    const V va = hn::Abs(vd);
-    x = hn::Add(x, vx);
-    xx = hn::MulAdd(vx, vx, xx);
-    y = hn::Add(y, vy);
-    yy = hn::MulAdd(vy, vy, yy);
-    xy = hn::MulAdd(vx, vy, xy);
-    d = hn::Add(d, vd);
-    xd = hn::MulAdd(vx, vd, xd);
-    dd = hn::MulAdd(vd, vd, dd);
-    abs = hn::Add(abs, va);
-    max = hn::Max(max, va);
-    return va;
-  }
-  HWY_INLINE void store(ChunkSums& out, std::size_t lane) const {
-    const D tag;
-    hn::StoreU(x, tag, out.lane[kSumX] + lane);
-    hn::StoreU(xx, tag, out.lane[kSumXX] + lane);
-    hn::StoreU(y, tag, out.lane[kSumY] + lane);
-    hn::StoreU(yy, tag, out.lane[kSumYY] + lane);
-    hn::StoreU(xy, tag, out.lane[kSumXY] + lane);
-    hn::StoreU(d, tag, out.lane[kSumD] + lane);
-    hn::StoreU(xd, tag, out.lane[kSumXD] + lane);
-    hn::StoreU(dd, tag, out.lane[kSumDD] + lane);
-    hn::StoreU(abs, tag, out.lane[kSumAbsD] + lane);
-  }
-};
-
 template <class D, class V>
 HWY_INLINE double max_of(D d, V v) {
   return static_cast<double>(hn::GetLane(hn::MaxOfLanes(d, v)));
@@ -98,6 +60,36 @@ HWY_INLINE ChunkState finish_equal(ChunkSums& out) {
   out.y_min = out.x_min;
   out.y_max = out.x_max;
   return ChunkState::kEqual;
+}
+
+// y = x + d, lane by lane, from the sums of x and d. False where that cancels
+// and the target's sums must be taken anew.
+HWY_INLINE bool derive_target(ChunkSums& out) {
+  double xx = 0, yy = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const double cross = out.lane[kSumXD][i];
+    const double product = out.lane[kSumXX][i] + cross;
+    out.lane[kSumY][i] = out.lane[kSumX][i] + out.lane[kSumD][i];
+    out.lane[kSumXY][i] = product;
+    out.lane[kSumYY][i] = product + (cross + out.lane[kSumDD][i]);
+    xx += out.lane[kSumXX][i];
+    yy += out.lane[kSumYY][i];
+  }
+  return yy >= 0.25 * xx;
+}
+
+// Adds an fp32 partial sum to its fp64 lanes and clears it.
+template <class V>
+HWY_INLINE void flush(V& partial, double* lane) {
+  const hn::DFromV<V> d;
+  const hn::Half<decltype(d)> half;
+  const hn::Repartition<double, decltype(d)> dd;
+  const auto low = hn::PromoteTo(dd, hn::LowerHalf(half, partial));
+  const auto high = hn::PromoteTo(dd, hn::UpperHalf(half, partial));
+  double* upper = lane + hn::Lanes(dd);
+  hn::StoreU(hn::Add(hn::LoadU(dd, lane), low), dd, lane);
+  hn::StoreU(hn::Add(hn::LoadU(dd, upper), high), dd, upper);
+  partial = hn::Zero(d);
 }
 
 // True when the sign bit of any lane is set.

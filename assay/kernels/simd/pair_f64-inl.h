@@ -7,6 +7,44 @@ HWY_BEFORE_NAMESPACE();
 namespace assay {
 namespace HWY_NAMESPACE {
 
+// One vector of lanes of the nine sums.
+template <class D, class V = hn::Vec<D>>
+struct LaneSums {
+  V x, xx, y, yy, xy, d, xd, dd, abs, max;
+
+  HWY_INLINE void clear() {
+    const D tag;
+    x = xx = y = yy = xy = d = xd = dd = abs = max = hn::Zero(tag);
+  }
+  HWY_INLINE V add(V vx, V vy) {
+    const V vd = hn::Sub(vy, vx);
+    const V va = hn::Abs(vd);
+    x = hn::Add(x, vx);
+    xx = hn::MulAdd(vx, vx, xx);
+    y = hn::Add(y, vy);
+    yy = hn::MulAdd(vy, vy, yy);
+    xy = hn::MulAdd(vx, vy, xy);
+    d = hn::Add(d, vd);
+    xd = hn::MulAdd(vx, vd, xd);
+    dd = hn::MulAdd(vd, vd, dd);
+    abs = hn::Add(abs, va);
+    max = hn::Max(max, va);
+    return va;
+  }
+  HWY_INLINE void store(ChunkSums& out, std::size_t lane) const {
+    const D tag;
+    hn::StoreU(x, tag, out.lane[kSumX] + lane);
+    hn::StoreU(xx, tag, out.lane[kSumXX] + lane);
+    hn::StoreU(y, tag, out.lane[kSumY] + lane);
+    hn::StoreU(yy, tag, out.lane[kSumYY] + lane);
+    hn::StoreU(xy, tag, out.lane[kSumXY] + lane);
+    hn::StoreU(d, tag, out.lane[kSumD] + lane);
+    hn::StoreU(xd, tag, out.lane[kSumXD] + lane);
+    hn::StoreU(dd, tag, out.lane[kSumDD] + lane);
+    hn::StoreU(abs, tag, out.lane[kSumAbsD] + lane);
+  }
+};
+
 class PairF64 {
   static constexpr std::int64_t kF64Lanes = 8;
   using D = hn::CappedTag<double, kF64Lanes>;

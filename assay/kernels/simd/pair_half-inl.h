@@ -39,7 +39,7 @@ class PairHalf {
     if (out.max_rel >= kHugeRel) quotients(x, y, n, out);
     if (!all_finite(out)) return ChunkState::kUntrusted;
     if (signs) count_signs(x, y, n, out);
-    derive_target(x, y, n, out);
+    if (!derive_target(out)) target_sums(x, y, n, out);
     return finish(false, out);
   }
 
@@ -75,6 +75,18 @@ class PairHalf {
     }
   };
 
+  // Codes of 0 and -0.
+  static HWY_INLINE std::int64_t count_zeros(hn::Vec<DU> v) {
+    const DU d;
+    const auto magnitude = hn::Set(d, std::uint16_t{0x7fff});
+#if HWY_TARGET == HWY_AVX3
+    return hwy::PopCount(_mm512_testn_epi16_mask(v.raw, magnitude.raw));
+#else
+    return static_cast<std::int64_t>(
+        hn::CountTrue(d, hn::Eq(hn::And(v, magnitude), hn::Zero(d))));
+#endif
+  }
+
   static HWY_NOINLINE std::uint16_t smallest_code(const std::uint16_t* codes,
                                                   std::int64_t n) {
     const DU d;
@@ -82,16 +94,6 @@ class PairHalf {
     for (std::int64_t i = 0; i < n; i += 2 * kN)
       v = hn::Min(v, hn::LoadU(d, codes + i));
     return hn::GetLane(hn::MinOfLanes(d, v));
-  }
-
-  // Adds an fp32 partial sum to its fp64 lanes and clears it.
-  static HWY_INLINE void flush(VF& partial, double* lane) {
-    const DD dd;
-    const auto low = hn::PromoteTo(dd, hn::LowerHalf(partial));
-    const auto high = hn::PromoteTo(dd, hn::UpperHalf(DH(), partial));
-    hn::StoreU(hn::Add(hn::LoadU(dd, lane), low), dd, lane);
-    hn::StoreU(hn::Add(hn::LoadU(dd, lane + kN / 2), high), dd, lane + kN / 2);
-    partial = hn::Zero(DF());
   }
 
   struct Partials {
@@ -137,9 +139,7 @@ class PairHalf {
     }
     HWY_INLINE void add(hn::Vec<DU> vx, hn::Vec<DU> vy) {
       const DU d;
-      const auto magnitude = hn::Set(d, std::uint16_t{0x7fff});
-      const auto zero = hn::Eq(hn::And(vx, magnitude), hn::Zero(d));
-      zeros += static_cast<std::int64_t>(hn::CountTrue(d, zero));
+      zeros += count_zeros(vx);
       mismatches += static_cast<std::int64_t>(hn::CountTrue(d, hn::Ne(vx, vy)));
       signs = hn::Or(signs, hn::Xor(vx, vy));
       x.add(vx);
@@ -196,9 +196,7 @@ class PairHalf {
         const auto v = hn::LoadU(d, x + i + 2 * lane);
         diff = hn::Or(diff, hn::Xor(v, hn::LoadU(d, y + i + 2 * lane)));
         extremes.add(v);
-        const auto magnitude = hn::And(v, hn::Set(d, std::uint16_t{0x7fff}));
-        zeros += static_cast<std::int64_t>(
-            hn::CountTrue(d, hn::Eq(magnitude, hn::Zero(d))));
+        zeros += count_zeros(v);
         const VF a = Format::first(df, x + i, lane);
         const VF b = Format::second(df, x + i, lane);
         sx = hn::Add(hn::Add(sx, a), b);
@@ -255,21 +253,9 @@ class PairHalf {
       out.max_rel = std::numeric_limits<double>::infinity();
   }
 
-  // y = x + d, unless that cancels.
-  static HWY_INLINE void derive_target(const std::uint16_t* x,
+  static HWY_NOINLINE void target_sums(const std::uint16_t* x,
                                        const std::uint16_t* y, std::int64_t n,
                                        ChunkSums& out) {
-    double xx = 0, yy = 0;
-    for (int i = 0; i < kLanes; ++i) {
-      const double cross = out.lane[kSumXD][i];
-      const double product = out.lane[kSumXX][i] + cross;
-      out.lane[kSumY][i] = out.lane[kSumX][i] + out.lane[kSumD][i];
-      out.lane[kSumXY][i] = product;
-      out.lane[kSumYY][i] = product + (cross + out.lane[kSumDD][i]);
-      xx += out.lane[kSumXX][i];
-      yy += out.lane[kSumYY][i];
-    }
-    if (yy >= 0.25 * xx) return;
     for (std::int64_t s = 0; s < kLanes; s += kN) target_slice(x, y, n, s, out);
   }
 
@@ -282,9 +268,8 @@ class PairHalf {
     }
   };
 
-  static HWY_NOINLINE void target_slice(const std::uint16_t* x,
-                                        const std::uint16_t* y, std::int64_t n,
-                                        std::int64_t lane, ChunkSums& out) {
+  static void target_slice(const std::uint16_t* x, const std::uint16_t* y,
+                           std::int64_t n, std::int64_t lane, ChunkSums& out) {
     const DF d;
     TargetSums sums{hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     for (const int sum : {kSumY, kSumYY, kSumXY}) {
