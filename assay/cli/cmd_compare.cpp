@@ -12,6 +12,7 @@
 #include "assay/cli/read_flags.h"
 #include "assay/cli/terminal_size.h"
 #include "assay/compare/compare.h"
+#include "assay/kernels/kernels.h"
 #include "assay/report/csv.h"
 #include "assay/report/html.h"
 #include "assay/report/json.h"
@@ -64,6 +65,7 @@ class CompareCommand : public Command {
   }
 
   int run() override {
+    kernels();  // an unknown ASSAY_ISA ends here, not in every row
     const std::atomic<bool>* stop = install_interrupt_handler();
     const Comparison result = compare(stop);
     write_reports(result);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "assay/base/text.h"
+#include "assay/core/value_text.h"
 #include "assay/numerics/element.h"
 
 namespace assay {
@@ -35,15 +35,15 @@ std::string element_text(const TensorView& view, std::int64_t index) {
       return load_code(view.dtype, one, at) ? "true" : "false";
     case DTypeKind::kComplex: {
       const std::string real =
-          format_double(load_as_double(view.dtype, one, 0));
+          value_text(view.dtype, load_as_double(view.dtype, one, 0));
       const std::string imag =
-          format_double(load_as_double(view.dtype, one, 1));
+          value_text(view.dtype, load_as_double(view.dtype, one, 1));
       return real + (imag[0] == '-' ? "" : "+") + imag + "j";
     }
     case DTypeKind::kFloat:
       break;
   }
-  return format_double(load_as_double(view.dtype, one, at));
+  return value_text(view.dtype, load_as_double(view.dtype, one, at));
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "assay/base/text.h"
+#include "assay/core/value_text.h"
 
 namespace assay {
 namespace {
@@ -56,8 +57,8 @@ Reason remark(std::string criterion, std::string text, double figure) {
 
 std::string place_of_max_abs(const ErrorStats& stats) {
   return fmt::format("golden {}, target {} at flat index {}",
-                     format_double(stats.golden_at_max_abs),
-                     format_double(stats.target_at_max_abs),
+                     value_text(stats.judged_dtype, stats.golden_at_max_abs),
+                     value_text(stats.judged_dtype, stats.target_at_max_abs),
                      stats.max_abs_index);
 }
 

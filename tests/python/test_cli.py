@@ -135,8 +135,9 @@ def test_unwritable_report_is_one_line(assay, pair, tmp_path):
 
 def test_only_narrows_and_an_empty_choice_is_no_match(assay, dumps):
     golden, target = dumps / "golden", dumps / "target"
-    document = json.loads(assay("compare", golden, target, "--only",
-                                "*.gelu.0.forward*", "--json", "-").stdout)
+    document = json.loads(assay("compare", golden / "step0", target / "step0",
+                                "--only", "*.gelu.0.forward*", "--json",
+                                "-").stdout)
     assert document["rows"] and all("gelu.0" in r["name"] for r in document["rows"])
     assay("compare", golden, target, "--only", "nothing-like-it", code=4)
 
