@@ -20,9 +20,13 @@ LoadedTensor::LoadedTensor(const RecordRef& ref) : file_(ref.record->file) {
   tensor_ = ref.trace->loader->load(*ref.record);
   original_ = tensor_;
   size_ = storage_bytes(tensor_.view.dtype, tensor_.view.numel()).value_or(0);
+  if (original_.view.is_contiguous()) {
+    reaper_ = std::make_unique<PageReaper>(original_.view.bytes());
+  }
 }
 
 LoadedTensor::~LoadedTensor() {
+  reaper_.reset();
   if (size_ < kReleaseFrom || !original_.view.is_contiguous()) return;
   MappedFile::release(original_.view.bytes());
 }

@@ -1,12 +1,17 @@
 // Loads the tensor of a record and gives its memory back after use.
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "assay/compare/page_reaper.h"
 #include "assay/compare/row_judge.h"
 
 namespace assay {
 
-// A tensor in use. Its destructor takes mapped pages out of memory, so a pass
-// over a dump of any size stays within the largest pair.
+// A tensor in use. Its destructor takes mapped pages out of memory, and those
+// of a huge one leave while it is read, so a pass over a dump of any size
+// needs little.
 class LoadedTensor {
  public:
   explicit LoadedTensor(const RecordRef& ref);  // throws Error
@@ -27,6 +32,7 @@ class LoadedTensor {
   Tensor original_;
   std::int64_t size_ = 0;
   std::string file_;
+  std::unique_ptr<PageReaper> reaper_;
 };
 
 }  // namespace assay

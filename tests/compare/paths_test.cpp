@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "assay/base/error.h"
+#include "assay/base/mapped_file.h"
 #include "synthetic.h"
 
 namespace assay::test {
@@ -141,6 +142,24 @@ TEST_F(Paths, F67ADumpWithoutRecordsIsIncomplete) {
   const Comparison result = compare_paths(path("g"), path("t"), {});
   EXPECT_EQ(result.verdict, Verdict::kIncomplete);
   EXPECT_EQ(result.counts.incomplete, 1);
+}
+
+// The file shrinks between opening and reading: its pages read as zeros.
+TEST_F(Paths, ATensorTruncatedUnderUsIsIncomplete) {
+  constexpr std::int64_t kCount = 1 << 18;
+  write("t.bin", std::string(4 * kCount, '\0'));
+  const auto file = MappedFile::open(path("t.bin"));
+  fs::resize_file(path("t.bin"), 4096);
+  Tensor mapped{{DType::kF32, {kCount}, {}, file->bytes().data()}, file};
+  TraceBuilder golden, target;
+  golden.op("Torch.a.0.forward")
+      .tensor(Role::kOutput, "output.0", Tensor::zeros(DType::kF32, {kCount}));
+  target.op("Torch.a.0.forward").tensor(Role::kOutput, "output.0", mapped);
+  const Comparison result = compare(golden.build(), target.build());
+  EXPECT_EQ(result.verdict, Verdict::kIncomplete);
+  EXPECT_EQ(result.rows[0].stats, nullptr);
+  EXPECT_NE(result.rows[0].reasons[0].text.find("truncated"),
+            std::string::npos);
 }
 
 TEST_F(Paths, NoiseOfTheReferenceReachesTheStandard) {
