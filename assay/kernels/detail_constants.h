@@ -24,6 +24,15 @@ struct DetailConstants {
   // Lowest exponent of x at which 1 / ulp is still a number.
   static constexpr int kLowest = sizeof(T) == 4 ? -100 : -960;
 
+  // The nearest numbers below the shares' limits: a > below * |x| is a >= limit
+  // * |x| without a true answer for d = x = 0.
+  static constexpr T kBelow1e3 =
+      T(0.001) * (1 - std::numeric_limits<T>::epsilon());
+  static constexpr T kBelow5e3 =
+      T(0.005) * (1 - std::numeric_limits<T>::epsilon());
+  // (bits(ulps) - this) >> kMantissa is ceil(log2(ulps)): the bucket.
+  static constexpr Int kUlpBucket = (Int{kBias - 1} << kMantissa) + 1;
+
   explicit DetailConstants(const DetailParams& p)
       : atol(static_cast<T>(p.atol)),
         rtol(static_cast<T>(p.rtol)),

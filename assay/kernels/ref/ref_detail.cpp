@@ -68,13 +68,13 @@ class Pass {
   void count_buckets(T a, T ax, T u) {
     const Int difference = std::bit_cast<Int>(a) - std::bit_cast<Int>(ax);
     ++out_.rel_histogram[bucket((difference >> Constants::kMantissa) + 64)];
-    const Int up = (std::bit_cast<Int>(u) - 1) >> Constants::kMantissa;
-    ++out_.ulp_histogram[bucket(up - (Constants::kBias - 1))];
+    const Int up = std::bit_cast<Int>(u) - Constants::kUlpBucket;
+    ++out_.ulp_histogram[bucket(up >> Constants::kMantissa)];
   }
 
   void judge(T a, T ax, T ulp) {
-    out_.rel_over_1e3 += a != 0 && a >= ax * T(0.001);
-    out_.rel_over_5e3 += a != 0 && a >= ax * T(0.005);
+    out_.rel_over_1e3 += a > ax * Constants::kBelow1e3;
+    out_.rel_over_5e3 += a > ax * Constants::kBelow5e3;
     const T bound = std::fma(c_.rtol, ax, std::fma(c_.ulps, ulp, c_.atol));
     out_.over_bound += a > bound;
     const T excess = a != 0 ? a / bound : T(0);

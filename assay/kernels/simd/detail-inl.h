@@ -214,9 +214,8 @@ class Detail {
       const VI octave = hn::ShiftRight<Constants::kMantissa>(
           hn::Sub(bits, hn::BitCast(di, ax)));
       const VI rel = hn::Add(octave, hn::Set(di, 64));
-      const VI up = hn::ShiftRight<Constants::kMantissa>(
-          hn::Sub(hn::BitCast(di, u), hn::Set(di, 1)));
-      const VI ulp = hn::Sub(up, hn::Set(di, Constants::kBias - 1));
+      const VI ulp = hn::ShiftRight<Constants::kMantissa>(
+          hn::Sub(hn::BitCast(di, u), hn::Set(di, Constants::kUlpBucket)));
       const auto mask = hn::RebindMask(di, differ);
       store_bucket(mask, rel, top, none, rel_buckets_ + at);
       store_bucket(mask, ulp, top, none, ulp_buckets_ + at);
@@ -234,10 +233,10 @@ class Detail {
     template <class M>
     HWY_INLINE void judge(V a, V ax, V ulp, M differ) {
       const D d;
-      const auto over1 = hn::Ge(a, hn::Mul(ax, hn::Set(d, T(0.001))));
-      const auto over5 = hn::Ge(a, hn::Mul(ax, hn::Set(d, T(0.005))));
-      over_1e3_ += hn::CountTrue(d, hn::And(over1, differ));
-      over_5e3_ += hn::CountTrue(d, hn::And(over5, differ));
+      const V mille = hn::Mul(ax, hn::Set(d, Constants::kBelow1e3));
+      const V mille5 = hn::Mul(ax, hn::Set(d, Constants::kBelow5e3));
+      over_1e3_ += hn::CountTrue(d, hn::Gt(a, mille));
+      over_5e3_ += hn::CountTrue(d, hn::Gt(a, mille5));
       const V fixed = hn::MulAdd(hn::Set(d, c_.ulps), ulp, hn::Set(d, c_.atol));
       const V bound = hn::MulAdd(hn::Set(d, c_.rtol), ax, fixed);
       over_bound_ += hn::CountTrue(d, hn::Gt(a, bound));
