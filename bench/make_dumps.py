@@ -5,7 +5,7 @@
     make_dumps.py OUT fuzzy APIS            statistics, call indices shifted
 
 Layout and leaves as msprobe 26.x writes them. Target values differ from the
-golden by about 1e-7 (tensors) or 1e-4 (statistics) relative.
+golden by about 1e-7 relative, in one operator of a hundred by 1e-4.
 """
 
 import json
@@ -39,7 +39,8 @@ def statistics_entries(apis, shift, eps):
         base = 1.0 + (i % 997) / 997.0
         values = [base * 3.2820777893066406, -base * 3.2363595962524414,
                   base * 2.2118911147117615e-09, base * 63.99967575073242]
-        scaled = [v * (1 + eps) for v in values]
+        off = eps if i % 100 == 99 else eps * 1e-3
+        scaled = [v * (1 + off) for v in values]
         name = f"Functional.linear.{i + shift}.forward"
         entries[name] = {"input_args": [leaf(values, [4, 16, 64])],
                          "input_kwargs": {},
