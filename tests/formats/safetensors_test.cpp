@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "assay/formats/safetensors_header.h"
 #include "interchange_helpers.h"
@@ -292,6 +291,21 @@ TEST(Safetensors, EscapedNamesAreDecoded) {
   EXPECT_EQ(source->tensors()[0].name, "层😀/\n");
   EXPECT_THAT(refusal(file_of(R"({"\ud83d":{}})", 0)).text,
               HasSubstr("lone surrogate"));
+}
+
+TEST(Safetensors, SparseFileAboveFourGigabytes) {
+  constexpr std::uint64_t kBytes = (5ull << 30) + 1;
+  const Scratch scratch;
+  const std::string header =
+      one(R"("dtype":"U8","shape":[5368709121],"data_offsets":[0,5368709121])");
+  const auto path = write_in(scratch, "x", little(header.size()) + header);
+  std::filesystem::resize_file(path, 8 + header.size() + kBytes - 1);
+  std::ofstream(path, std::ios::binary | std::ios::app) << '\x2a';
+  const auto source = open_safetensors(FileBytes::of(MappedFile::open(path)));
+  const Tensor tensor = source->load(0);
+  EXPECT_EQ(tensor.view.numel(), static_cast<std::int64_t>(kBytes));
+  EXPECT_EQ(tensor.view.data[kBytes - 1], std::byte{0x2a});
+  EXPECT_EQ(tensor.view.data[0], std::byte{0});
 }
 
 TEST(Safetensors, TensorsOutliveTheSource) {
