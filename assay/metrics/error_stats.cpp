@@ -27,38 +27,57 @@ bool finite(const Numbers& v) {
   return std::isfinite(v.x) && std::isfinite(v.y);
 }
 
+struct Place {
+  double value = 0;
+  std::int64_t index = -1;
+  Numbers at{};
+};
+
 // Where |d| is greatest in the chunk, in fp64; the first of equals.
-void place_max_abs(const PairPlan& plan, std::int64_t chunk, ErrorStats& out) {
+Place greatest_difference(const PairPlan& plan, std::int64_t chunk) {
+  Place best;
   const ChunkData data = plan.load(chunk, thread_chunk_buffers());
   visit_numbers(plan, data, [&](auto numbers) {
     for (std::int64_t i = 0; i < data.n; ++i) {
       const Numbers v = numbers(i);
       const double a = std::fabs(v.d);
-      if (!(a > out.max_abs) || !finite(v)) continue;
-      out.max_abs = a;
-      out.max_abs_index = chunk * kChunk + i;
-      out.golden_at_max_abs = v.x;
-      out.target_at_max_abs = v.y;
+      if (a > best.value && finite(v)) best = {a, chunk * kChunk + i, v};
     }
   });
+  return best;
 }
 
 // Where |d| / |golden| is greatest. The product with a little less than the
 // best quotient spares nearly all divisions.
-void place_max_rel(const PairPlan& plan, std::int64_t chunk, ErrorStats& out) {
+Place greatest_quotient(const PairPlan& plan, std::int64_t chunk) {
   constexpr double kBelow = 1 - 0x1p-50;
+  Place best;
   const ChunkData data = plan.load(chunk, thread_chunk_buffers());
   visit_numbers(plan, data, [&](auto numbers) {
     for (std::int64_t i = 0; i < data.n; ++i) {
       const Numbers v = numbers(i);
       const double a = std::fabs(v.d), x = std::fabs(v.x);
-      if (!(a > out.max_rel * x * kBelow) || !finite(v)) continue;
-      const double r = a / x;
-      if (!(r > out.max_rel)) continue;
-      out.max_rel = r;
-      out.max_rel_index = chunk * kChunk + i;
+      if (!(a > best.value * x * kBelow) || !finite(v)) continue;
+      if (a / x > best.value) best = {a / x, chunk * kChunk + i, v};
     }
   });
+  return best;
+}
+
+void place_maxima(const PairPlan& plan, const StatsPartial& total,
+                  ErrorStats& out) {
+  if (total.abs.chunk >= 0) {
+    const Place place = greatest_difference(plan, total.abs.chunk);
+    out.max_abs = place.value;
+    out.max_abs_index = place.index;
+    out.golden_at_max_abs = place.at.x;
+    out.target_at_max_abs = place.at.y;
+  }
+  if (total.rel.chunk >= 0) {
+    const Place place = greatest_quotient(plan, total.rel.chunk);
+    out.max_rel = place.value;
+    out.max_rel_index = place.index;
+  }
 }
 
 }  // namespace
@@ -73,8 +92,7 @@ ErrorStats compute_stats(const TensorView& golden, const TensorView& target) {
   out.bitwise_equal = out.bitwise_equal && plan.same_dtype();
   out.judged_dtype = plan.judged();
   out.golden_rounded = plan.golden_rounded();
-  if (total.abs.chunk >= 0) place_max_abs(plan, total.abs.chunk, out);
-  if (total.rel.chunk >= 0) place_max_rel(plan, total.rel.chunk, out);
+  place_maxima(plan, total, out);
   if (is_exact(golden.dtype) && is_exact(target.dtype))
     out.max_abs_int = plan.arithmetic() == Arithmetic::kInt64
                           ? total.max_abs_int

@@ -1,7 +1,9 @@
 // compute_detail: tier 2 over all chunks, then the exact figures of the places
 // that the chunks named.
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "assay/metrics/error_stats.h"
 #include "assay/metrics/stats_blocks.h"
@@ -20,46 +22,61 @@ DetailPartial sum_chunks(const PairPlan& plan, const DetailRule& rule,
   return out;
 }
 
-// Calls visit(index, numbers) for the finite pairs of a chunk.
+// Calls visit(index, numbers) for the finite pairs of the chunk that holds
+// `begin`, from there to `end` or to the end of the chunk.
 template <typename Visit>
-void visit_chunk(const PairPlan& plan, std::int64_t chunk, Visit visit) {
-  const ChunkData data = plan.load(chunk, thread_chunk_buffers());
+void visit_pairs(const PairPlan& plan, std::int64_t begin, std::int64_t end,
+                 Visit visit) {
+  const std::int64_t first = begin / kChunk * kChunk;
+  const ChunkData data = plan.load(begin / kChunk, thread_chunk_buffers());
+  const std::int64_t past = std::min(end - first, data.n);
   visit_numbers(plan, data, [&](auto numbers) {
-    for (std::int64_t i = 0; i < data.n; ++i) {
+    for (std::int64_t i = begin - first; i < past; ++i) {
       const Numbers v = numbers(i);
-      if (std::isfinite(v.x) && std::isfinite(v.y))
-        visit(chunk * kChunk + i, v);
+      if (std::isfinite(v.x) && std::isfinite(v.y)) visit(first + i, v);
     }
   });
 }
+template <typename Visit>
+void visit_chunk(const PairPlan& plan, std::int64_t chunk, Visit visit) {
+  visit_pairs(plan, chunk * kChunk, (chunk + 1) * kChunk, visit);
+}
 
-// In fp64; the first of equals. Divides only where the product with a little
-// less than the best quotient says that it may be beaten.
-void raise_quotient(double above, double below, std::int64_t index,
-                    double& best, std::int64_t& best_index) {
-  if (!(above > best * below * (1 - 0x1p-50))) return;
-  const double q = above / below;
-  if (!(q > best)) return;
-  best = q;
-  best_index = index;
+// The greatest quotient of two numbers and its place, the first of equals.
+struct Best {
+  double value = 0;
+  std::int64_t index = -1;
+};
+
+// ratio(numbers) gives numerator and denominator. Divides only where the
+// product with a little less than the best quotient says it may be beaten.
+template <typename Ratio>
+Best greatest(const PairPlan& plan, std::int64_t chunk, Ratio ratio) {
+  Best best;
+  if (chunk < 0) return best;
+  visit_chunk(plan, chunk, [&](std::int64_t i, const Numbers& v) {
+    const auto [above, below] = ratio(v);
+    if (!(above > best.value * below * (1 - 0x1p-50))) return;
+    const double q = above / below;
+    if (q > best.value) best = {q, i};
+  });
+  return best;
 }
 
 void place_peaks(const PairPlan& plan, const DetailRule& rule,
                  const DetailPartial& total, DetailStats& out) {
-  if (total.ulp.chunk >= 0) {
-    visit_chunk(plan, total.ulp.chunk, [&](std::int64_t i, const Numbers& v) {
-      raise_quotient(std::fabs(v.d), rule.ulp_of(v.x), i, out.ulp_max,
-                     out.ulp_max_index);
-    });
-  }
-  if (total.excess.chunk >= 0) {
-    visit_chunk(
-        plan, total.excess.chunk, [&](std::int64_t i, const Numbers& v) {
-          const double bound = rule.bound_of(std::fabs(v.x), rule.ulp_of(v.x));
-          raise_quotient(std::fabs(v.d), bound, i, out.worst_excess,
-                         out.worst_excess_index);
-        });
-  }
+  const Best ulp = greatest(plan, total.ulp.chunk, [rule](const Numbers& v) {
+    return std::pair(std::fabs(v.d), rule.ulp_of(v.x));
+  });
+  const Best excess =
+      greatest(plan, total.excess.chunk, [rule](const Numbers& v) {
+        return std::pair(std::fabs(v.d),
+                         rule.bound_of(std::fabs(v.x), rule.ulp_of(v.x)));
+      });
+  out.ulp_max = ulp.value;
+  out.ulp_max_index = ulp.index;
+  out.worst_excess = excess.value;
+  out.worst_excess_index = excess.index;
 }
 
 // The exact figures of the worst run. Runs do not cross chunks.
@@ -69,12 +86,12 @@ WorstBlock finish_run(const PairPlan& plan, const WorstRun& run,
   if (run.begin < 0) return out;
   double squares = 0, golden = 0;
   std::int64_t finite = 0;
-  visit_chunk(plan, run.begin / kChunk, [&](std::int64_t i, const Numbers& v) {
-    if (i < run.begin || i >= run.begin + length) return;
-    ++finite;
-    squares += v.d * v.d;
-    golden += v.x * v.x;
-  });
+  visit_pairs(plan, run.begin, run.begin + length,
+              [&](std::int64_t, const Numbers& v) {
+                ++finite;
+                squares += v.d * v.d;
+                golden += v.x * v.x;
+              });
   out.begin = run.begin;
   out.rmse = std::sqrt(squares / static_cast<double>(finite));
   out.golden_rms = std::sqrt(golden / static_cast<double>(finite));

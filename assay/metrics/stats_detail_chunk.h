@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "assay/kernels/kernels.h"
@@ -23,7 +24,7 @@ class DetailRule {
   // assay::ulp of the judged dtype. Finite x.
   double ulp_of(double x) const {
     if (params_.integer) return 1;
-    const double inside = std::clamp(x < 0 ? -x : x, smallest_, largest_);
+    const double inside = std::clamp(std::fabs(x), smallest_, largest_);
     const std::uint64_t exponent = std::bit_cast<std::uint64_t>(inside) >> 52;
     const auto down = static_cast<std::uint64_t>(params_.mantissa_bits);
     if (exponent <= down) return ulp(judged_, x);  // of f64, subnormal
