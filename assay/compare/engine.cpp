@@ -1,6 +1,7 @@
 #include "assay/compare/engine.h"
 
 #include <sys/mman.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <utility>
@@ -159,9 +160,15 @@ class PairJudge {
       bytes += jobs[at].bytes;
     }
     parallel_for(static_cast<std::int64_t>(small.size()),
-                 [&](std::int64_t i) { run_job(*small[i]); });
+                 [&](std::int64_t i) { run_isolated(*small[i]); });
     for (const Job* job : large) run_job(*job);
     return at;
+  }
+
+  // A thread that waits for the parallel part of one job must not begin
+  // another: jobs would pile up on its stack, and their tensors in memory.
+  void run_isolated(const Job& job) {
+    tbb::this_task_arena::isolate([&] { run_job(job); });
   }
 
   bool stopped() const { return options_.stop && options_.stop->load(); }
