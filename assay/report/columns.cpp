@@ -59,10 +59,6 @@ constexpr Names<22> kOwn = {"Verdict",
 constexpr std::string_view kNotAvailable = "N/A";
 constexpr std::string_view kUnsupported = "unsupported";
 
-void repeat(CellSink& sink, std::string_view word, int count) {
-  for (int i = 0; i < count; ++i) sink.word(word);
-}
-
 void text_or_na(CellSink& sink, std::string_view text) {
   if (text.empty())
     sink.word(kNotAvailable);
@@ -142,16 +138,16 @@ void tensor_metric_cells(CellSink& sink, const Row& row) {
   const RowSide &g = row.golden, &t = row.target;
   if (g.present && t.present && row.is_tensor &&
       g.facts.shape != t.facts.shape) {
-    repeat(sink, "shape unmatched", kCells);
+    sink.words("shape unmatched", kCells);
     return;
   }
   if (!row.stats || row.stats->count == 0) {
-    repeat(sink, kUnsupported, kCells);
+    sink.words(kUnsupported, kCells);
     return;
   }
   const ErrorStats& s = *row.stats;
   if (s.nonfinite_mismatches > 0) {
-    repeat(sink, kNotAvailable, kCells);
+    sink.words(kNotAvailable, kCells);
     return;
   }
   cosine_cell(sink, s);
@@ -196,7 +192,7 @@ void relative_cell(CellSink& sink, const std::optional<double>& npu,
 // Non-tensor arguments: equal or "Diff".
 void value_difference_cells(CellSink& sink, const Row& row, int count) {
   if (row.evidence != Evidence::kValue) {
-    repeat(sink, kUnsupported, count);
+    sink.words(kUnsupported, count);
     return;
   }
   for (int i = 0; i < count; ++i) {
@@ -257,18 +253,27 @@ std::string_view result_word(Verdict verdict) {
   return kNotAvailable;
 }
 
+void append_python_escaped(std::string& out, std::string_view text) {
+  const auto special = [](char c) {
+    return c == '\\' || c == '\'' || c == '\n';
+  };
+  for (;;) {
+    const auto at = std::find_if(text.begin(), text.end(), special);
+    const auto plain = static_cast<std::size_t>(at - text.begin());
+    out.append(text.substr(0, plain));
+    if (at == text.end()) return;
+    out.push_back('\\');
+    out.push_back(*at == '\n' ? 'n' : *at);
+    text.remove_prefix(plain + 1);
+  }
+}
+
 // A list as Python prints it, which is what pandas leaves in a csv.
 std::string python_list(const std::vector<std::string>& items) {
   std::string out = "[";
   for (const std::string& item : items) {
     out += out.size() > 1 ? ", '" : "'";
-    for (const char c : item) {
-      if (c == '\\' || c == '\'') out.push_back('\\');
-      if (c == '\n')
-        out.append("\\n");
-      else
-        out.push_back(c);
-    }
+    append_python_escaped(out, item);
     out += '\'';
   }
   return out += ']';
@@ -321,7 +326,7 @@ void data_name_cell(CellSink& sink, const Row& row) {
 void own_figure_cells(CellSink& sink, const Row& row) {
   constexpr int kCells = 13;
   if (!row.stats || row.stats->count == 0) {
-    repeat(sink, kNotAvailable, kCells);
+    sink.words(kNotAvailable, kCells);
     return;
   }
   const ErrorStats& s = *row.stats;
@@ -337,7 +342,7 @@ void own_figure_cells(CellSink& sink, const Row& row) {
     sink.number(s.golden_at_max_abs);
     sink.number(s.target_at_max_abs);
   } else {
-    repeat(sink, kNotAvailable, 3);
+    sink.words(kNotAvailable, 3);
   }
   sink.integer(s.mismatches);
   sink.integer(s.nonfinite_mismatches);

@@ -26,7 +26,8 @@ std::vector<std::string_view> report_columns(ColumnMode mode);
 class CellSink {
  public:
   virtual ~CellSink() = default;
-  virtual void word(std::string_view ours) = 0;    // one of our words, no comma
+  virtual void word(std::string_view ours) = 0;  // one of our words, no comma
+  virtual void words(std::string_view ours, int count) = 0;  // `count` cells
   virtual void list(std::string_view ours) = 0;    // a shape or index: "[2, 3]"
   virtual void text(std::string_view theirs) = 0;  // from a file: untrusted
   virtual void number(double value) = 0;

@@ -1,5 +1,7 @@
 #include "assay/report/csv.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -23,9 +25,19 @@ bool is_number(std::string_view text) {
 
 // A spreadsheet evaluates cells that start so, a tab or CR before included.
 bool looks_like_formula(std::string_view text) {
-  return !text.empty() &&
-         std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos &&
-         !is_number(text);
+  if (text.empty()) return false;
+  switch (text[0]) {
+    case '=':
+    case '@':
+    case '\t':
+    case '\r':
+      return true;
+    case '+':
+    case '-':
+      return !is_number(text);
+    default:
+      return false;
+  }
 }
 
 class CsvSink : public CellSink {
@@ -37,7 +49,15 @@ class CsvSink : public CellSink {
     first_ = true;
   }
   void word(std::string_view ours) override { next().append(ours); }
-  void list(std::string_view ours) override { quoted(next(), ours); }
+  void words(std::string_view ours, int count) override {
+    Run& run = runs_[static_cast<std::size_t>(count) % runs_.size()];
+    if (run.word != ours || run.count != count) run = Run(ours, count);
+    next().append(run.text);
+  }
+  void list(std::string_view ours) override {
+    const bool quote = ours.find(',') != std::string_view::npos;
+    next().append(quote ? "\"" : "").append(ours).append(quote ? "\"" : "");
+  }
   void text(std::string_view theirs) override {
     const bool formula = looks_like_formula(theirs);
     if (!formula && plain_prefix(theirs) == theirs.size()) {
@@ -57,26 +77,44 @@ class CsvSink : public CellSink {
   }
 
  private:
+  static bool needs_quotes(char c) {
+    return c == ',' || c == '"' || c == '\r' || c == '\n';
+  }
   std::string& next() {
     if (!first_) out_.push_back(',');
     first_ = false;
     return out_;
   }
   static void quoted(std::string& out, std::string_view text) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    if (std::none_of(text.begin(), text.end(), needs_quotes)) {
       out.append(text);
       return;
     }
     out.push_back('"');
-    for (const char c : text) {
-      if (c == '"') out.push_back('"');
-      out.push_back(c);
+    for (std::size_t from = 0;;) {
+      const std::size_t at = text.find('"', from);
+      out.append(text.substr(from, at - from));
+      if (at == std::string_view::npos) break;
+      out.append("\"\"");
+      from = at + 1;
     }
     out.push_back('"');
   }
 
+  // The text of several cells alike: most of a row that was not compared.
+  struct Run {
+    Run() = default;
+    Run(std::string_view what, int times) : word(what), count(times) {
+      for (int i = 0; i < times; ++i)
+        text.append(i == 0 ? "" : ",").append(what);
+    }
+    std::string word, text;
+    int count = 0;
+  };
+
   std::string& out_;
   std::string cell_;
+  std::array<Run, 16> runs_;
   bool first_ = true;
 };
 

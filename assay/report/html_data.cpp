@@ -30,7 +30,7 @@ class Column {
   std::string text_;
 };
 
-void array_member(JsonScope& object, std::string_view name,
+void array_member(JsonScope& object, const JsonKey& name,
                   const Column& column) {
   object.key(name).append("[").append(column.text()).append("]");
 }
@@ -91,29 +91,27 @@ class RowColumns {
 
   void write(JsonScope& object) const {
     object.integer("count", static_cast<std::int64_t>(count_));
-    for (const auto& [name, codes] : {std::pair{"role", &role_},
-                                      {"verdict", &verdict_},
-                                      {"origin", &origin_},
-                                      {"evidence", &evidence_},
-                                      {"present", &present_},
-                                      {"sameStats", &same_stats_}})
-      object.text(name, *codes);
-    for (const auto& [name, column] : {std::pair{"op", &op_},
-                                       {"name", &name_},
-                                       {"goldenDtype", &golden_dtype_},
-                                       {"targetDtype", &target_dtype_},
-                                       {"goldenShape", &golden_shape_},
-                                       {"targetShape", &target_shape_},
-                                       {"goldenStats", &golden_stats_},
-                                       {"targetStats", &target_stats_},
-                                       {"error", &error_},
-                                       {"maxAbs", &max_abs_},
-                                       {"maxRel", &max_rel_},
-                                       {"ulpMax", &ulp_},
-                                       {"cosine", &cosine_},
-                                       {"bias", &bias_},
-                                       {"alpha", &alpha_}})
-      array_member(object, name, *column);
+    object.text("role", role_);
+    object.text("verdict", verdict_);
+    object.text("origin", origin_);
+    object.text("evidence", evidence_);
+    object.text("present", present_);
+    object.text("sameStats", same_stats_);
+    array_member(object, "op", op_);
+    array_member(object, "name", name_);
+    array_member(object, "goldenDtype", golden_dtype_);
+    array_member(object, "targetDtype", target_dtype_);
+    array_member(object, "goldenShape", golden_shape_);
+    array_member(object, "targetShape", target_shape_);
+    array_member(object, "goldenStats", golden_stats_);
+    array_member(object, "targetStats", target_stats_);
+    array_member(object, "error", error_);
+    array_member(object, "maxAbs", max_abs_);
+    array_member(object, "maxRel", max_rel_);
+    array_member(object, "ulpMax", ulp_);
+    array_member(object, "cosine", cosine_);
+    array_member(object, "bias", bias_);
+    array_member(object, "alpha", alpha_);
   }
 
  private:
@@ -319,7 +317,7 @@ void write_rows(JsonScope& page, const Comparison& c,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = c.rows[rows[i]];
     if (has_html_detail(row, rows.size() <= kMatchDetail))
-      append_html_detail(row, details.key(std::to_string(i)));
+      append_html_detail(row, details.key_text(std::to_string(i)));
   }
 }
 

@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-void figure_member(JsonScope& object, std::string_view name, double value) {
+void figure_member(JsonScope& object, const JsonKey& name, double value) {
   append_figure(object.key(name), value);
 }
 

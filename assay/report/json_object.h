@@ -10,8 +10,29 @@
 
 namespace assay {
 
-// An object or array that is open until the end of the scope. Keys are
-// literals of ours and are not escaped.
+// A member's key as it is written, `,"name":`, made at compile time from a
+// literal of ours that needs no escaping.
+class JsonKey {
+ public:
+  template <std::size_t N>
+  consteval JsonKey(const char (&name)[N])  // NOLINT: a literal is a key
+      : length_(N + 3) {
+    static_assert(N + 3 <= sizeof text_, "key too long");
+    text_[0] = ',';
+    text_[1] = '"';
+    for (std::size_t i = 0; i + 1 < N; ++i) text_[i + 2] = name[i];
+    text_[N + 1] = '"';
+    text_[N + 2] = ':';
+  }
+  std::string_view with_comma() const { return {text_, length_}; }
+  std::string_view without_comma() const { return {text_ + 1, length_ - 1}; }
+
+ private:
+  char text_[32] = {};
+  std::size_t length_;
+};
+
+// An object or array that is open until the end of the scope.
 class JsonScope {
  public:
   JsonScope(std::string& out, char open) : out_(out), close_(open + 2) {
@@ -28,31 +49,41 @@ class JsonScope {
     return out_;
   }
   // Starts the next member of an object; the value is appended to the result.
-  std::string& key(std::string_view name) {
-    element().push_back('"');
-    out_.append(name).append("\":");
+  std::string& key(const JsonKey& name) {
+    out_.append(first_ ? name.without_comma() : name.with_comma());
+    first_ = false;
     return out_;
   }
+  // The same for a key that is made at run time.
+  std::string& key_text(std::string_view name) {
+    element().push_back('"');
+    return out_.append(name).append("\":");
+  }
 
-  void text(std::string_view name, std::string_view value) {
+  void text(const JsonKey& name, std::string_view value) {
     append_json_string(key(name), value);
   }
-  void text_unless_empty(std::string_view name, std::string_view value) {
+  // A word of ours, which needs no escaping.
+  void word(const JsonKey& name, std::string_view value) {
+    key(name).push_back('"');
+    out_.append(value).push_back('"');
+  }
+  void text_unless_empty(const JsonKey& name, std::string_view value) {
     if (!value.empty()) text(name, value);
   }
-  void number(std::string_view name, double value) {
+  void number(const JsonKey& name, double value) {
     append_json_double(key(name), value);
   }
-  void number(std::string_view name, const std::optional<double>& value) {
+  void number(const JsonKey& name, const std::optional<double>& value) {
     if (value) number(name, *value);
   }
-  void integer(std::string_view name, std::int64_t value) {
+  void integer(const JsonKey& name, std::int64_t value) {
     append_int(key(name), value);
   }
-  void integer_unless_zero(std::string_view name, std::int64_t value) {
+  void integer_unless_zero(const JsonKey& name, std::int64_t value) {
     if (value != 0) integer(name, value);
   }
-  void boolean(std::string_view name, bool value) {
+  void boolean(const JsonKey& name, bool value) {
     key(name).append(value ? "true" : "false");
   }
 

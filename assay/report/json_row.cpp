@@ -135,7 +135,7 @@ void difference_members(JsonScope& object, const Row& row,
   object.integer_unless_zero("nonfinite_mismatches", s.nonfinite_mismatches);
   object.integer_unless_zero("zero_sign_flips", s.zero_sign_flips);
   object.integer_unless_zero("sign_flips", s.sign_flips);
-  object.text("judged_dtype", traits(s.judged_dtype).name);
+  object.word("judged_dtype", traits(s.judged_dtype).name);
   if (s.golden_rounded) object.boolean("golden_rounded", true);
 }
 
@@ -169,10 +169,10 @@ void identity_members(JsonScope& object, const Comparison& comparison,
   object.integer("step", group.step);
   object.integer("rank", group.rank);
   if (row.op < group.ops.size()) object.text("op", group.ops[row.op].name);
-  object.text("role", role_text(row.role));
-  object.text("verdict", to_string(row.verdict));
-  object.text("evidence", to_string(row.evidence));
-  object.text("origin", to_string(row.origin));
+  object.word("role", role_text(row.role));
+  object.word("verdict", to_string(row.verdict));
+  object.word("evidence", to_string(row.evidence));
+  object.word("origin", to_string(row.origin));
   if (!row.is_tensor) object.boolean("is_tensor", false);
 }
 

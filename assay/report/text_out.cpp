@@ -31,8 +31,8 @@ constexpr std::size_t kSpelledDoubles = 1 << 8;
 // fmt lays a double out as Python does, but for the ".0" of whole numbers.
 void spell(SpelledDouble& entry, double value) {
   char* end = fmt::format_to(entry.text, FMT_COMPILE("{}"), value);
-  const bool whole = std::none_of(entry.text, end,
-                                  [](char c) { return c == '.' || c == 'e'; });
+  // Above 1e16 the text has an exponent instead.
+  const bool whole = std::trunc(value) == value && std::abs(value) < 1e16;
   if (whole) {
     *end++ = '.';
     *end++ = '0';
@@ -110,6 +110,10 @@ std::size_t append_sequence(std::string& out, std::string_view rest) {
 }  // namespace
 
 void append_int(std::string& out, std::int64_t value) {
+  if (value >= 0 && value < 10) {
+    out.push_back(static_cast<char>('0' + value));
+    return;
+  }
   char text[24];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   out.append(text, end);

@@ -92,6 +92,9 @@ class SheetSink : public CellSink {
       : sheet_(sheet), row_(row), format_(format) {}
 
   void word(std::string_view ours) override { string(std::string(ours)); }
+  void words(std::string_view ours, int count) override {
+    for (int i = 0; i < count; ++i) word(ours);
+  }
   void list(std::string_view ours) override { word(ours); }
   void text(std::string_view theirs) override { string(cell_text(theirs)); }
   void number(double value) override {
