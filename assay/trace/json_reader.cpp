@@ -57,20 +57,23 @@ void JsonReader::unexpected(const char* expected) const {
 }
 
 // White space of an indented dump is one line break and a run of blanks: they
-// are passed eight at a time.
+// are passed eight at a time. (Here and below the cursor is a local: a member
+// would be stored for every byte, since bytes may alias it.)
 inline void JsonReader::skip_space() {
-  while (at_ < end_ && static_cast<unsigned char>(*at_) <= ' ') {
-    if (end_ - at_ > 8 && *at_ == '\n') {
+  const char* at = at_;
+  while (at < end_ && static_cast<unsigned char>(*at) <= ' ') {
+    if (end_ - at > 8 && *at == '\n') {
       std::uint64_t next;
-      std::memcpy(&next, at_ + 1, sizeof next);
+      std::memcpy(&next, at + 1, sizeof next);
       next ^= 0x2020202020202020;  // blanks become zero bytes
-      at_ += next == 0 ? 9 : 1 + first_nonzero_byte(next);
-    } else if (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') {
-      ++at_;
+      at += next == 0 ? 9 : 1 + first_nonzero_byte(next);
+    } else if (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t') {
+      ++at;
     } else {
-      return;
+      break;
     }
   }
+  at_ = at;
 }
 
 JsonToken JsonReader::next() {
@@ -157,6 +160,14 @@ JsonToken JsonReader::literal(std::string_view word, JsonToken kind) {
   return kind;
 }
 
+// At least one digit, which at_ then is behind.
+void JsonReader::digits(const char* expected) {
+  const char* at = at_;
+  while (at < end_ && is_digit(*at)) ++at;
+  if (at == at_) unexpected(expected);
+  at_ = at;
+}
+
 JsonToken JsonReader::number_token() {
   const char* from = at_;
   if (peek() == '-') ++at_;
@@ -165,20 +176,19 @@ JsonToken JsonReader::number_token() {
     text_ = std::string_view(from, static_cast<std::size_t>(at_ - from));
     return JsonToken::kNumber;
   }
-  if (!is_digit(peek())) unexpected("a value");
-  if (*at_++ != '0') {
-    while (is_digit(peek())) ++at_;
+  if (peek() == '0') {
+    ++at_;
+  } else {
+    digits("a value");
   }
   if (peek() == '.') {
     ++at_;
-    if (!is_digit(peek())) unexpected("a digit");
-    while (is_digit(peek())) ++at_;
+    digits("a digit");
   }
   if (peek() == 'e' || peek() == 'E') {
     ++at_;
     if (peek() == '+' || peek() == '-') ++at_;
-    if (!is_digit(peek())) unexpected("a digit");
-    while (is_digit(peek())) ++at_;
+    digits("a digit");
   }
   text_ = std::string_view(from, static_cast<std::size_t>(at_ - from));
   after_value();
@@ -186,10 +196,12 @@ JsonToken JsonReader::number_token() {
 }
 
 JsonToken JsonReader::string(JsonToken kind) {
-  const char* from = ++at_;
-  while (at_ < end_ && is_plain(*at_)) ++at_;
+  const char* from = at_ + 1;
+  const char* at = from;
+  while (at < end_ && is_plain(*at)) ++at;
+  at_ = at;
   if (peek() == '"') {
-    text_ = std::string_view(from, static_cast<std::size_t>(at_ - from));
+    text_ = std::string_view(from, static_cast<std::size_t>(at - from));
     ++at_;
   } else {
     decode_string(from);

@@ -68,6 +68,7 @@ class JsonReader {
   JsonToken close(bool object);
   JsonToken string(JsonToken kind);
   JsonToken number_token();
+  void digits(const char* expected);
   JsonToken literal(std::string_view word, JsonToken kind);
   void after_value();
   void decode_string(const char* from);
