@@ -35,15 +35,20 @@ enum class Direction : std::uint8_t {
 struct Record {
   std::uint32_t op = 0;  // index into Trace::ops
   Role role = Role::kTensor;
-  bool is_tensor = true;    // else `value` holds what the leaf said
-  std::string leaf;         // "input.0", "output.0.1", "parameters.weight"
-  std::string type;         // "torch.Tensor", "int", ...; "" for tensors read
-                            // from plain files
-  SideFacts facts;          // dtype, shape, requires_grad
-  TensorStatistics stats;   // as dumped
-  std::string digest;       // crc32 or xor text, "" if none
-  std::string value;        // non-tensor leaves, canonical text
-  std::string file;         // where the tensor is; "" if it was not kept
+  bool is_tensor = true;   // else `value` holds what the leaf said
+  std::string leaf;        // "input.0", "output.0.1", "parameters.weight"
+  std::string type;        // "torch.Tensor", "int", ...; "" for tensors read
+                           // from plain files
+  SideFacts facts;         // dtype, shape, requires_grad
+  TensorStatistics stats;  // as dumped
+  std::string digest;      // crc32 or xor text, "" if none
+  // Non-tensor leaves: canonical text. Tensors: further facts of the leaf as
+  // one JSON object (placements, is_nan, integer statistics beyond 2^53),
+  // normally
+  // "". Two sides that differ in it differ.
+  std::string value;
+  // Relative to the directory the loader knows; "" if the tensor was not kept.
+  std::string file;
   std::uint32_t entry = 0;  // which tensor of that file
   std::string unreadable;   // why the tensor cannot be had, one line
 };
