@@ -42,8 +42,9 @@ Role role_of(std::string_view leaf) {
 // "<class 'int'>" gives "int"; nullopt for anything else.
 std::optional<std::string> python_class(std::string_view dtype) {
   constexpr std::string_view kBegin = "<class '";
-  if (!dtype.starts_with(kBegin) || !dtype.ends_with("'>")) return {};
+  if (!dtype.starts_with(kBegin)) return {};
   dtype.remove_prefix(kBegin.size());
+  if (!dtype.ends_with("'>")) return {};
   dtype.remove_suffix(2);
   return std::string(dtype);
 }
