@@ -158,8 +158,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(
   mapped->identity_ = identity_of(status);
   if (mapped->size_ == 0) return mapped;
   if (mapped->size_ < kCopyBelow) {
-    auto* copy = static_cast<std::byte*>(
-        ::operator new (mapped->size_, std::align_val_t{64}));
+    // No over-aligned memory: older glibc cannot reuse it, and a directory of
+    // small tensors would keep the size of all of them.
+    auto* copy = static_cast<std::byte*>(::operator new(mapped->size_));
     mapped->data_ = copy;
     const std::size_t got = read_all(file.fd, copy, mapped->size_);
     if (got != mapped->size_) {
@@ -188,7 +189,7 @@ MappedFile::~MappedFile() {
   if (!data_) return;
   auto* at = const_cast<std::byte*>(data_);
   if (size_ < kCopyBelow) {
-    ::operator delete (at, std::align_val_t{64});
+    ::operator delete(at);
     return;
   }
   if (slot_ >= 0) {

@@ -9,7 +9,7 @@ namespace {
 
 TEST(ValueText, ShortestInItsOwnDtype) {
   EXPECT_EQ(value_text(DType::kF32, 0.1f), "0.1");
-  EXPECT_EQ(value_text(DType::kBF16, 0.10009765625), "0.10009766");
+  EXPECT_EQ(value_text(DType::kBF16, 0.10009765625), "0.100097656");
   EXPECT_EQ(value_text(DType::kC64, -2.5), "-2.5");
 }
 
