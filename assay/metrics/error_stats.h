@@ -127,7 +127,7 @@ struct ErrorStats {
   std::int64_t max_abs_index = -1;  // lowest index among equals
   double golden_at_max_abs = 0;
   double target_at_max_abs = 0;
-  // |d| exact for integers, where a double cannot hold it.
+  // |d| exact for integers, where a double cannot hold it; at most 2^64 - 1.
   std::uint64_t max_abs_int = 0;
   double mean_abs = 0;
   double max_rel = 0;  // |d| / |golden|; +inf where golden = 0 and d != 0

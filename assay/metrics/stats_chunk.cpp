@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "assay/kernels/kernels.h"
+#include "assay/metrics/stats_masked.h"
 #include "assay/metrics/stats_numbers.h"
+#include "assay/metrics/stats_sums.h"
 
 namespace assay {
 namespace {
@@ -36,57 +38,7 @@ ChunkState run_kernel(Arithmetic arithmetic, const ChunkData& data,
   }
 }
 
-// Halves, then quarters, ...: a fixed order that vectorises by itself.
-double sum_of_lanes(double (&lane)[kLanes]) {
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int k = 0; k < half; ++k) lane[k] += lane[k + half];
-  }
-  return lane[0];
-}
-
-void extend(PartialSide& side, double min, double max) {
-  side.min = std::min(side.min, min);
-  side.max = std::max(side.max, max);
-}
-
-void add_sums(std::int64_t chunk, std::int64_t n, ChunkSums& sums,
-              StatsPartial& out) {
-  for (std::size_t s = 0; s < kSumCount; ++s)
-    out.sum[s] += sum_of_lanes(sums.lane[s]);
-  extend(out.golden, sums.x_min, sums.x_max);
-  extend(out.target, sums.y_min, sums.y_max);
-  out.finite += n;
-  out.golden_zeros += sums.golden_zeros;
-  out.mismatches += sums.mismatches;
-  out.zero_sign_flips += sums.zero_sign_flips;
-  out.sign_flips += sums.sign_flips;
-  out.abs.raise(sums.max_abs, chunk);
-  out.rel.raise(sums.max_rel, chunk);
-}
-
 // --- Element by element --------------------------------------------------
-
-void count_nonfinite(double v, PartialSide& side) {
-  side.nan += std::isnan(v);
-  side.pos_inf += std::isinf(v) && v > 0;
-  side.neg_inf += std::isinf(v) && v < 0;
-}
-
-// A pair of which one or both are not finite.
-void add_nonfinite(double x, double y, std::int64_t index, StatsPartial& out) {
-  const auto add_side = [](double v, PartialSide& side) {
-    if (!std::isfinite(v)) return count_nonfinite(v, side);
-    extend(side, v, v);
-    side.unpaired_sum += v;
-    side.unpaired_squares += v * v;
-  };
-  add_side(x, out.golden);
-  add_side(y, out.target);
-  if (x == y || (std::isnan(x) && std::isnan(y))) return;
-  ++out.mismatches;
-  ++out.nonfinite_mismatches;
-  if (out.first_nonfinite_mismatch < 0) out.first_nonfinite_mismatch = index;
-}
 
 void add_products(const Numbers& v, StatsPartial& out) {
   const auto [x, y, d] = v;
@@ -158,9 +110,8 @@ void add_elements(const PairPlan& plan, std::int64_t chunk,
       else
         add_nonfinite(v.x, v.y, chunk * kChunk + i, out);
       if constexpr (requires { numbers.difference(i); }) {
-        const WideInt d = numbers.difference(i);
-        out.max_abs_int = std::max(out.max_abs_int,
-                                   static_cast<std::uint64_t>(d < 0 ? -d : d));
+        out.max_abs_int =
+            std::max(out.max_abs_int, magnitude_of(numbers.difference(i)));
       }
     }
   });
@@ -200,10 +151,10 @@ void add_chunk(const PairPlan& plan, std::int64_t chunk, const ChunkData& data,
   std::int64_t done = data.n / kStep * kStep;
   ChunkState state = ChunkState::kUntrusted;
   if (done > 0) state = run_kernel(plan.arithmetic(), data, done, sums);
-  if (state == ChunkState::kUntrusted)
-    done = 0;
-  else
+  if (state != ChunkState::kUntrusted)
     add_sums(chunk, done, sums, out);
+  else if (done > 0 && !add_masked(plan.arithmetic(), chunk, data, done, out))
+    done = 0;
   if (done < data.n) add_elements(plan, chunk, data, done, out);
   const bool equal_start = state == ChunkState::kEqual && !plan.decodes();
   const std::int64_t unknown = equal_start ? done : 0;

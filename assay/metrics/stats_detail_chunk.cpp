@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "assay/metrics/stats_masked.h"
 #include "assay/metrics/stats_numbers.h"
+#include "assay/metrics/stats_sums.h"
 #include "assay/numerics/float_format.h"
 #include "assay/numerics/ulp.h"
 
@@ -53,43 +55,27 @@ bool run_native(Arithmetic arithmetic, const ChunkData& data, std::int64_t n,
   }
 }
 
-void widen(Arithmetic arithmetic, const void* in, std::int64_t n, double* out) {
-  const KernelTable& table = kernels();
-  switch (arithmetic) {
-    case Arithmetic::kBf16:
-      return table.widen_bf16(static_cast<const std::uint16_t*>(in), n, out);
-    case Arithmetic::kF16:
-      return table.widen_f16(static_cast<const std::uint16_t*>(in), n, out);
-    default:
-      return table.widen_f32(static_cast<const float*>(in), n, out);
-  }
-}
-
-// In fp64, where fp32 does not reach: golden zeros with an ulp of 2^-149.
+// In fp64 and without the pairs that are not finite: where fp32 does not reach
+// (golden zeros with an ulp of 2^-149) or some are not. `finite` becomes the
+// number of pairs that `sums` covers.
 bool run_wide(Arithmetic arithmetic, const ChunkData& data, std::int64_t n,
-              const DetailParams& params, DetailSums& sums) {
-  static thread_local const auto x =
-      std::make_unique_for_overwrite<double[]>(kChunk);
-  static thread_local const auto y =
-      std::make_unique_for_overwrite<double[]>(kChunk);
-  widen(arithmetic, data.golden, n, x.get());
-  widen(arithmetic, data.target, n, y.get());
-  return kernels().detail_f64(x.get(), y.get(), n, params, sums);
+              const DetailParams& params, DetailSums& sums,
+              std::int64_t& finite) {
+  const MaskedNumbers numbers = masked_numbers(arithmetic, data, n);
+  if (!kernels().detail_f64(numbers.x, numbers.y, n, params, sums))
+    return false;
+  if (params.small_threshold > 0) sums.small_count -= numbers.taken_out;
+  finite = n - numbers.taken_out;
+  return true;
 }
 
 bool run_kernel(Arithmetic arithmetic, const ChunkData& data, std::int64_t n,
-                const DetailParams& params, DetailSums& sums) {
+                const DetailParams& params, DetailSums& sums,
+                std::int64_t& finite) {
+  finite = n;
   if (run_native(arithmetic, data, n, params, sums)) return true;
-  if (arithmetic == Arithmetic::kF64 || arithmetic == Arithmetic::kInt64)
-    return false;
-  return run_wide(arithmetic, data, n, params, sums);
-}
-
-double sum_of_lanes(double (&lane)[kLanes]) {
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int k = 0; k < half; ++k) lane[k] += lane[k + half];
-  }
-  return lane[0];
+  return arithmetic != Arithmetic::kInt64 &&
+         run_wide(arithmetic, data, n, params, sums, finite);
 }
 
 // --- Runs of 32 and 128 ----------------------------------------------------
@@ -111,9 +97,9 @@ struct Runs {
   }
 };
 
-void add_sums(std::int64_t chunk, std::int64_t n, DetailSums& sums, Runs& runs,
+void add_sums(std::int64_t chunk, std::int64_t finite, DetailSums& sums,
               DetailPartial& out) {
-  out.finite += n;
+  out.finite += finite;
   out.ulp_sum += sum_of_lanes(sums.ulp_sum);
   out.large_rel_sum += sum_of_lanes(sums.large_rel_sum);
   out.large_squares += sum_of_lanes(sums.large_dd_sum);
@@ -129,7 +115,6 @@ void add_sums(std::int64_t chunk, std::int64_t n, DetailSums& sums, Runs& runs,
     out.rel_histogram[b] += sums.rel_histogram[b];
     out.ulp_histogram[b] += sums.ulp_histogram[b];
   }
-  std::copy_n(sums.block_dd, n / kStep, runs.squares);
 }
 
 // --- Element by element ----------------------------------------------------
@@ -212,12 +197,14 @@ void add_detail_chunk(const PairPlan& plan, const DetailRule& rule,
                       DetailPartial& out) {
   static thread_local DetailSums sums;
   Runs runs;
-  std::int64_t done = data.n / kStep * kStep;
+  std::int64_t done = data.n / kStep * kStep, finite = 0;
   if (done > 0 &&
-      run_kernel(plan.arithmetic(), data, done, rule.params(), sums))
-    add_sums(chunk, done, sums, runs, out);
-  else
+      run_kernel(plan.arithmetic(), data, done, rule.params(), sums, finite)) {
+    add_sums(chunk, finite, sums, out);
+    std::copy_n(sums.block_dd, done / kStep, runs.squares);
+  } else {
     done = 0;
+  }
   add_elements(plan, rule, chunk, data, done, runs, out);
   runs.raise_worst(chunk * kChunk, data.n, out);
 }

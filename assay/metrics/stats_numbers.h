@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "assay/kernels/scalar_half.h"
 #include "assay/metrics/stats_plan.h"
@@ -48,39 +49,72 @@ inline WideInt load_int(DType dtype, const void* data, std::int64_t i) {
   if (traits(dtype).kind == DTypeKind::kUint) return code;
   return static_cast<std::int64_t>(code << unused) >> unused;
 }
+inline double to_double(WideInt v) {
+  const WideInt magnitude = v < 0 ? -v : v;
+  if (magnitude >> 64 != 0) return static_cast<double>(v);
+  const auto d = static_cast<double>(static_cast<std::uint64_t>(magnitude));
+  return v < 0 ? -d : d;
+}
+// |d|, at most 2^64 - 1: only int64 against uint64 can differ by more.
+inline std::uint64_t magnitude_of(WideInt d) {
+  const WideInt magnitude = d < 0 ? -d : d;
+  if (magnitude >> 64 != 0) return ~std::uint64_t{0};
+  return static_cast<std::uint64_t>(magnitude);
+}
+
+// Integers of one 64-bit dtype, and of any two dtypes.
+template <typename T>
 struct Int64Numbers {
+  const T *x, *y;
+  WideInt difference(std::int64_t i) const { return WideInt{y[i]} - x[i]; }
+  Numbers operator()(std::int64_t i) const {
+    return {static_cast<double>(x[i]), static_cast<double>(y[i]),
+            to_double(difference(i))};
+  }
+};
+struct MixedInts {
   DType golden, target;
   const void *x, *y;
   WideInt difference(std::int64_t i) const {
     return load_int(target, y, i) - load_int(golden, x, i);
   }
   Numbers operator()(std::int64_t i) const {
-    return {static_cast<double>(load_int(golden, x, i)),
-            static_cast<double>(load_int(target, y, i)),
-            static_cast<double>(difference(i))};
+    return {to_double(load_int(golden, x, i)),
+            to_double(load_int(target, y, i)), to_double(difference(i))};
   }
 };
+
+template <typename Numbers, typename Visit>
+auto visit_same(const ChunkData& data, Visit visit) {
+  using T = std::remove_cvref_t<decltype(*Numbers::x)>;
+  return visit(Numbers{static_cast<const T*>(data.golden),
+                       static_cast<const T*>(data.target)});
+}
+
+template <typename Visit>
+auto visit_ints(const PairPlan& plan, const ChunkData& data, Visit visit) {
+  const DType golden = plan.golden_dtype(), target = plan.target_dtype();
+  if (golden == target && golden == DType::kI64)
+    return visit_same<Int64Numbers<std::int64_t>>(data, visit);
+  if (golden == target && golden == DType::kU64)
+    return visit_same<Int64Numbers<std::uint64_t>>(data, visit);
+  return visit(MixedInts{golden, target, data.golden, data.target});
+}
 
 // Calls visit(numbers) with the type that reads `data`.
 template <typename Visit>
 auto visit_numbers(const PairPlan& plan, const ChunkData& data, Visit visit) {
-  const auto* x16 = static_cast<const std::uint16_t*>(data.golden);
-  const auto* y16 = static_cast<const std::uint16_t*>(data.target);
   switch (plan.arithmetic()) {
     case Arithmetic::kBf16:
-      return visit(Bf16Numbers{x16, y16});
+      return visit_same<Bf16Numbers>(data, visit);
     case Arithmetic::kF16:
-      return visit(F16Numbers{x16, y16});
+      return visit_same<F16Numbers>(data, visit);
     case Arithmetic::kF32:
-      return visit(PlainNumbers<float>{static_cast<const float*>(data.golden),
-                                       static_cast<const float*>(data.target)});
+      return visit_same<PlainNumbers<float>>(data, visit);
     case Arithmetic::kInt64:
-      return visit(Int64Numbers{plan.golden_dtype(), plan.target_dtype(),
-                                data.golden, data.target});
+      return visit_ints(plan, data, visit);
     default:
-      return visit(
-          PlainNumbers<double>{static_cast<const double*>(data.golden),
-                               static_cast<const double*>(data.target)});
+      return visit_same<PlainNumbers<double>>(data, visit);
   }
 }
 

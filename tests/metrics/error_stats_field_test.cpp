@@ -64,6 +64,17 @@ TEST(FieldLog, F53SignedExtremes) {
   EXPECT_EQ(i64.max_abs_int, top);
 }
 
+// Further apart than 64 bits hold: the largest figure, not a wrapped one.
+TEST(FieldLog, F53SignedAgainstUnsigned) {
+  const ErrorStats s = compute_stats(
+      ints<std::int64_t>(DType::kI64, {INT64_MIN}).view,
+      ints<std::uint64_t>(DType::kU64,
+                          {std::numeric_limits<std::uint64_t>::max()})
+          .view);
+  EXPECT_EQ(s.max_abs_int, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_DOUBLE_EQ(s.max_abs, 0x1.8p64);
+}
+
 TEST(FieldLog, F54BigIntegersAreComparedIn64Bits) {
   const ErrorStats s = compute_stats(
       ints<std::int64_t>(DType::kI64, {5, 1589056744433029441}).view,
@@ -174,6 +185,33 @@ TEST(ErrorStats, InfinitiesMatchBySign) {
   EXPECT_EQ(s.golden.neg_inf, 1);
   EXPECT_EQ(s.target.pos_inf, 2);
   EXPECT_EQ(s.target.neg_inf, 2);
+}
+
+// A causal mask: whole runs of -inf on both sides, one of them missing.
+TEST(ErrorStats, MaskedScoresAreComparedWhereTheyAreFinite) {
+  Values x(20'000, -kInf), y;
+  for (std::size_t i = 0; i < x.size(); i += 3) x[i] = 1;
+  y = x;
+  y[9000] = 1.5;
+  y[9001] = 7;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
+    SCOPED_TRACE(traits(dtype).name);
+    const ErrorStats s = stats_of(dtype, x, y);
+    EXPECT_EQ(s.finite, 6667);
+    EXPECT_EQ(s.golden.neg_inf, 13'333);
+    EXPECT_EQ(s.target.neg_inf, 13'332);
+    EXPECT_EQ(s.nonfinite_mismatches, 1);
+    EXPECT_EQ(s.first_nonfinite_mismatch, 9001);
+    EXPECT_EQ(s.max_abs, 0.5);
+    EXPECT_EQ(s.max_abs_index, 9000);
+    EXPECT_EQ(s.golden.min, 1);
+    EXPECT_EQ(s.target.max, 7);
+    EXPECT_EQ(s.bias, 0.5 / 6667);
+    const DetailStats d = detail_of(dtype, x, y, {{0, 0, 1}, {2, 0.25}});
+    EXPECT_EQ(d.over_bound, 1);
+    EXPECT_EQ(d.small_count, 6667);
+    EXPECT_EQ(d.small_errors, 1);
+  }
 }
 
 TEST(ErrorStats, ImaginaryPartsCount) {

@@ -28,12 +28,12 @@ class Pass {
     const T a = std::fabs(d), ax = std::fabs(x);
     const int lane = static_cast<int>(i % kWidth);
     const Int exponent = exponent_bits(ax);
-    const T u = a * std::bit_cast<T>(c_.inverse_base - exponent);
+    const T u = a * number(c_.inverse_base, -exponent);
     if (ax < c_.guard && a != 0) beyond_ = true;
     ulp_[lane] += u;
     out_.ulp_max = std::max(out_.ulp_max, static_cast<double>(u));
     if (a != 0) count_buckets(a, ax, u);
-    judge(a, ax, std::bit_cast<T>(exponent + c_.ulp_offset));
+    judge(a, ax, number(exponent, c_.ulp_offset));
     if (large_) large(d, a, ax, lane);
     dd_[lane] = std::fma(d, d, dd_[lane]);
     if ((i + 1) % kStep == 0) end_block(i / kStep);
@@ -60,6 +60,13 @@ class Pass {
   Int exponent_bits(T ax) const {
     const T inside = std::min(std::max(ax, c_.min_normal), c_.max_finite);
     return std::bit_cast<Int>(inside) & c_.exponent_mask;
+  }
+
+  // The number whose bits are the sum; modulo 2^n, as vectors add.
+  static T number(Int a, Int b) {
+    using Uint = typename Constants::Uint;
+    return std::bit_cast<T>(
+        static_cast<Uint>(static_cast<Uint>(a) + static_cast<Uint>(b)));
   }
 
   static std::size_t bucket(Int b) {
