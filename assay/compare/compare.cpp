@@ -162,7 +162,8 @@ class Comparer {
     }
     const auto group = static_cast<std::uint32_t>(result_.groups.size());
     judge_pair(pair, *options_.standard, options_, progress_, result_);
-    GroupFindings findings = localise_group(pair, group, result_);
+    GroupFindings findings =
+        localise_group(pair, group, result_, first_.has_value());
     explain_group(pair, findings, result_);
     return findings;
   }

@@ -22,6 +22,8 @@ std::string deciding_reason(const Row& row) {
   return row.reasons.empty() ? "" : row.reasons.front().text;
 }
 
+constexpr double kTellingUlps = 64;
+
 // What is known of the inputs of one operator.
 struct InputSummary {
   int total = 0, unknown = 0, differ = 0;
@@ -62,7 +64,10 @@ struct InputSummary {
   std::string how() const {
     if (!elements) return "as far as the dump tells";
     if (equal) return "bitwise equal";
-    if (ulps_known) return fmt::format("max {} ulp", format_double(ulps));
+    // Near zero an ulp is tiny: a large count of them says nothing.
+    if (ulps_known && ulps <= kTellingUlps) {
+      return fmt::format("max {} ulp", format_figure(ulps));
+    }
     return fmt::format("normalised L2 {}", format_figure(norm));
   }
 };

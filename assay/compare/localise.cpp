@@ -42,8 +42,12 @@ double statistics_error(const TensorStatistics& golden,
 
 class Localiser {
  public:
-  Localiser(const TracePair& pair, std::uint32_t group, Comparison& result)
-      : pair_(pair), result_(result), group_(result.groups[group]) {
+  Localiser(const TracePair& pair, std::uint32_t group, Comparison& result,
+            bool earlier_step_differs)
+      : pair_(pair),
+        result_(result),
+        group_(result.groups[group]),
+        earlier_step_differs_(earlier_step_differs) {
     findings_.group = group;
   }
 
@@ -146,11 +150,18 @@ class Localiser {
                              ? Origin::kParameterDiffers
                              : Origin::kInputDiffers;
     if (!row.is_tensor) return first;
+    if (row.role == Role::kParameter && earlier_step_differs_) {
+      add_note(row, "earlier_step",
+               "an earlier step differs: its update reached this parameter");
+      return Origin::kInherited;
+    }
     switch (provenance_.find(row)) {
       case Provenance::Seen::kDiffered:
         return Origin::kInherited;
       case Provenance::Seen::kAgreed:
-        note_changed_on_the_way(row);
+        add_note(row, "provenance",
+                 "the operator that produced this value agrees: it changed "
+                 "between the two, or the target uses another tensor here");
         return first;
       case Provenance::Seen::kNever:
         break;
@@ -162,12 +173,10 @@ class Localiser {
     return output_differed_ && computed ? Origin::kInherited : first;
   }
 
-  static void note_changed_on_the_way(Row& row) {
+  static void add_note(Row& row, const char* criterion, const char* text) {
     Reason reason;
-    reason.criterion = "provenance";
-    reason.text =
-        "the operator that produced this value agrees: it changed between "
-        "the two, or the target uses another tensor here";
+    reason.criterion = criterion;
+    reason.text = text;
     reason.note = true;
     row.reasons.push_back(std::move(reason));
   }
@@ -188,25 +197,18 @@ class Localiser {
       row.origin = Origin::kUndetermined;
     } else if (!inputs.equal && error >= 0 && error <= kGrowth * inputs.error) {
       row.origin = Origin::kInherited;
-      note_accumulated(row);
+      add_note(row, "accumulated",
+               "no larger than 4 times the error of its inputs, each within "
+               "its bound: errors added up");
     } else {
       row.origin = Origin::kBorn;
     }
   }
 
-  static void note_accumulated(Row& row) {
-    Reason reason;
-    reason.criterion = "accumulated";
-    reason.text =
-        "no larger than 4 times the error of its inputs, each within its "
-        "bound: errors added up";
-    reason.note = true;
-    row.reasons.push_back(std::move(reason));
-  }
-
   const TracePair& pair_;
   Comparison& result_;
   const Group& group_;
+  const bool earlier_step_differs_;
   GroupFindings findings_;
   std::vector<OpState> states_;
   std::vector<Event> producers_;
@@ -230,8 +232,8 @@ double error_of(const Row& row) {
 }
 
 GroupFindings localise_group(const TracePair& pair, std::uint32_t group,
-                             Comparison& result) {
-  return Localiser(pair, group, result).run();
+                             Comparison& result, bool earlier_step_differs) {
+  return Localiser(pair, group, result, earlier_step_differs).run();
 }
 
 }  // namespace assay

@@ -43,6 +43,7 @@ struct GroupFindings {
 // tell. Rules, first that applies:
 // - an entry of a plain file has no origin;
 // - a parameter that differs, for the first time: kParameterDiffers;
+//   kInherited when an earlier step differed, since updates carry it on;
 // - an input that differs and that no earlier operator produced:
 //   kInputDiffers; else kInherited;
 // - an output of an operator with an inner operator that differs, or with an
@@ -52,7 +53,8 @@ struct GroupFindings {
 //   theirs: kInherited, the errors added up;
 // - else kBorn.
 GroupFindings localise_group(const TracePair& pair, std::uint32_t group,
-                             Comparison& result);
+                             Comparison& result,
+                             bool earlier_step_differs = false);
 
 // An input's error as localisation ranks it: normalised L2, or the relative
 // difference of the statistics; < 0 when unknown.

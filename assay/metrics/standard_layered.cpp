@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "assay/base/text.h"
+#include "assay/core/value_text.h"
 #include "assay/metrics/checks.h"
 #include "assay/metrics/standard_base.h"
 #include "assay/metrics/standard_kinds.h"
@@ -157,7 +158,12 @@ std::optional<Reason> Layered::check_elements(const ErrorStats& stats,
       "index {}",
       detail.over_bound, stats.finite, bound_text(limits, rms),
       format_figure(detail.worst_excess), detail.worst_excess_index);
-  text += "; largest: " + place_of_max_abs(stats);
+  if (detail.worst_excess_index == stats.max_abs_index) {
+    text +=
+        fmt::format(" (golden {}, target {})",
+                    value_text(stats.judged_dtype, stats.golden_at_max_abs),
+                    value_text(stats.judged_dtype, stats.target_at_max_abs));
+  }
   return deciding("element_bound", std::move(text), detail.worst_excess, factor,
                   detail.worst_excess_index);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/base/text.h"
+#include "assay/core/value_text.h"
 #include "assay/report/display.h"
 #include "assay/report/row_view.h"
 #include "assay/report/terminal_table.h"
@@ -104,8 +105,9 @@ std::string figures_text(const Row& row) {
   return fmt::format(
       "max abs {} at {}: golden {}, target {}; bias {}, alpha {:.6g}",
       format_figure(s.max_abs), place_text(row, s.max_abs_index),
-      format_double(s.golden_at_max_abs), format_double(s.target_at_max_abs),
-      format_figure(s.bias), s.alpha);
+      value_text(s.judged_dtype, s.golden_at_max_abs),
+      value_text(s.judged_dtype, s.target_at_max_abs), format_figure(s.bias),
+      s.alpha);
 }
 
 std::string statistics_text(std::string_view side,

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-enum Column { kVerdict, kPlace, kName, kEvidence, kFigure, kReason, kColumns };
+enum Column { kVerdict, kPlace, kName, kEvidence, kError, kReason, kColumns };
 using Line = std::array<std::string, kColumns>;
 using Widths = std::array<std::size_t, kColumns>;
 constexpr std::string_view kGap = "  ";
@@ -29,12 +29,15 @@ std::string place_cell(const Comparison& c, const Row& row) {
   return std::to_string(group.step) + "/" + std::to_string(group.rank);
 }
 
-std::string figure_cell(const Row& row) {
-  const Reason* reason = deciding_reason(row);
-  if (reason && row.verdict == Verdict::kMismatch)
-    return format_figure(reason->figure);
+// Normalised L2, or what stands for it in a dump of statistics.
+std::string error_cell(const Row& row) {
   const double error = row_error(row);
   return error < 0 ? "-" : format_figure(error);
+}
+
+// Shown only where some row of the table rests on less than its elements.
+std::string evidence_cell(const Row& row, bool shown) {
+  return shown ? std::string(to_string(row.evidence)) : "";
 }
 
 std::string reason_cell(const Row& row) {
@@ -48,16 +51,16 @@ std::string reason_cell(const Row& row) {
   return text;
 }
 
-Line line_of(const Comparison& c, const Row& row) {
+Line line_of(const Comparison& c, const Row& row, bool evidence) {
   return {verdict_cell(row),     place_cell(c, row),
-          safe_text(row.name()), std::string(to_string(row.evidence)),
-          figure_cell(row),      reason_cell(row)};
+          safe_text(row.name()), evidence_cell(row, evidence),
+          error_cell(row),       reason_cell(row)};
 }
 
-Line header_line(const Comparison& c) {
+Line header_line(const Comparison& c, bool evidence) {
   return {"verdict", c.groups.size() < 2 ? "" : "step/rank",
-          "name",    "evidence",
-          "figure",  "reason"};
+          "name",    evidence ? "evidence" : "",
+          "rel. L2", "reason"};
 }
 
 Widths widths_of(const std::vector<Line>& lines, std::size_t columns) {
@@ -69,7 +72,7 @@ Widths widths_of(const std::vector<Line>& lines, std::size_t columns) {
   // What the other columns leave is shared by name and reason; together they
   // never get less than 32 columns, even if the line then runs over.
   std::size_t fixed = 0;
-  for (const Column column : {kVerdict, kPlace, kEvidence, kFigure})
+  for (const Column column : {kVerdict, kPlace, kEvidence, kError})
     fixed += widths[column] + (widths[column] > 0 ? kGap.size() : 0);
   fixed += kGap.size();
   const std::size_t room = columns > fixed + 32 ? columns - fixed : 32;
@@ -132,9 +135,13 @@ std::string terminal_table(const Comparison& comparison,
                            const TerminalOptions& options) {
   const std::vector<std::size_t> order = chosen(comparison, options);
   if (order.empty()) return "";
-  std::vector<Line> lines = {header_line(comparison)};
+  const bool evidence =
+      std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+        return comparison.rows[i].evidence != Evidence::kTensor;
+      });
+  std::vector<Line> lines = {header_line(comparison, evidence)};
   for (const std::size_t i : order)
-    lines.push_back(line_of(comparison, comparison.rows[i]));
+    lines.push_back(line_of(comparison, comparison.rows[i], evidence));
   const Widths widths = widths_of(lines, options.columns);
   std::string text = "\n" + render(lines[0], nullptr, widths, options);
   for (std::size_t i = 0; i < order.size(); ++i)

@@ -244,3 +244,16 @@ def test_doctor_names_the_simd_target(assay):
     text = assay("doctor").stdout
     for key in ("simd", "threads", "memory", "reads", "standards", "missing"):
         assert key in text
+
+
+def test_a_later_step_inherits_the_fault_through_the_weights(assay, dumps):
+    document = json.loads(assay("compare", dumps / "golden", dumps / "target",
+                                "--json", "-", code=1).stdout)
+    counts = document["counts"]
+    assert counts["born"] == 1
+    assert counts["parameter_differs"] == counts["input_differs"] == 0
+    carried = [r for r in document["rows"]
+               if r["role"] == "parameter" and r["verdict"] == "mismatch"]
+    assert carried and all(r["step"] == 1 for r in carried)
+    assert all(any(x["criterion"] == "earlier_step" for x in r["reasons"])
+               for r in carried)
