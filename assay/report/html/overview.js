@@ -141,7 +141,25 @@ function stackView(frames) {
       ' in ' + m[3].trim(), m[4].trim() && el('code', {}, m[4].trim()));
   };
   return el('div', {class: 'block'}, el('h3', {}, 'Stack'),
-    el('ol', {class: 'stack'}, frames.map(line)));
+    el('ol', {class: 'stack'}, foldLibraryFrames(frames, own, line)));
+}
+
+// Frames of libraries in a row fold into one line; the user's stay open.
+function foldLibraryFrames(frames, own, line) {
+  const items = [];
+  for (let i = 0; i < frames.length;) {
+    let end = i;
+    while (end < frames.length && !own(frames[end])) ++end;
+    if (end - i < 2) {
+      items.push(line(frames[i++]));
+      continue;
+    }
+    items.push(el('li', {class: 'library'}, el('details', {},
+      el('summary', {}, (end - i) + ' library frames'),
+      el('ol', {}, frames.slice(i, end).map(line)))));
+    i = end;
+  }
+  return items;
 }
 
 // Inputs and parameters -> operator -> outputs, with each row's error.
