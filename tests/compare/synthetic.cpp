@@ -52,6 +52,7 @@ void name_op(const std::string& name, Op& op) {
 
 Tensor f32(Shape shape, const std::vector<float>& values) {
   Tensor tensor = Tensor::zeros(DType::kF32, std::move(shape));
+  if (values.empty()) return tensor;
   std::memcpy(tensor.mutable_data(), values.data(), 4 * values.size());
   return tensor;
 }
