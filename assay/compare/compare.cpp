@@ -97,11 +97,21 @@ class Comparer {
       read(ranks, begin, end, pairs);
       for (auto& pair : pairs) {
         findings.push_back(run_pair(*pair));
-        pair.reset();
+        discard(*pair);
       }
     }
     find_across_ranks(findings, result_);
     if (!first_) first_ = first_mismatch(findings, result_);
+  }
+
+  // Millions of strings: both sides at once.
+  static void discard(TracePair& pair) {
+    parallel_for(2, [&](std::int64_t side) {
+      (side == 0 ? pair.golden : pair.target) = Trace();
+    });
+    pair.matching = Matching();
+    pair.baseline.clear();
+    pair.noise.clear();
   }
 
   void read(const std::vector<LocationPair>& ranks, std::size_t begin,
