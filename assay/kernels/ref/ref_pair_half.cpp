@@ -12,12 +12,10 @@ using namespace ref;
 struct Bf16 {
   static float value(std::uint16_t code) { return bf16_value(code); }
   static int lane(std::int64_t i) { return static_cast<int>(i / 2 % kLanes); }
-  static constexpr float kFloor = 0x1p-149f;
 };
 struct F16 {
   static float value(std::uint16_t code) { return f16_value(code); }
   static int lane(std::int64_t i) { return static_cast<int>(i % kLanes); }
-  static constexpr float kFloor = 0x1p-60f;
 };
 
 // fp32 partial sums of one group of kFlush elements.
@@ -60,7 +58,7 @@ void main_pass(const std::uint16_t* x, const std::uint16_t* y, std::int64_t n,
       x, y, n, out, [&](Partials& p, float vx, float vy, int lane) {
         const float d = vy - vx;
         const float a = std::fabs(d);
-        const float r = a / std::max(std::fabs(vx), Format::kFloor);
+        const float r = vx != 0 ? std::fabs(a / vx) : 0;
         add_golden(p, vx, lane);
         p.add(kSumD, lane, d);
         p.add_product(kSumXD, lane, vx, d);
@@ -68,29 +66,12 @@ void main_pass(const std::uint16_t* x, const std::uint16_t* y, std::int64_t n,
         p.add(kSumAbsD, lane, a);
         p.add(kSumRel, lane, r);
         out.max_abs = std::max(out.max_abs, static_cast<double>(a));
-        out.max_rel = std::max(out.max_rel, static_cast<double>(r));
+        out.max_rel = std::max(
+            out.max_rel, vx == 0 && vy != 0 ? kInf : static_cast<double>(r));
         extend(vx, out.x_min, out.x_max);
         extend(vy, out.y_min, out.y_max);
         count_pair(vx, vy, out);
       });
-}
-
-// As the vector kernels: only where a huge quotient hints at a golden zero.
-template <class Format>
-void quotient_pass(const std::uint16_t* x, const std::uint16_t* y,
-                   std::int64_t n, ChunkSums& out) {
-  std::fill_n(out.lane[kSumRel], kLanes, 0.0);
-  out.max_rel = 0;
-  bool zero_hit = false;
-  for_each_pair<Format>(
-      x, y, n, out, [&](Partials& p, float vx, float vy, int lane) {
-        zero_hit |= vx == 0 && vy != 0;
-        if (vx == 0) return;
-        const float r = std::fabs(vy - vx) / std::fabs(vx);
-        p.add(kSumRel, lane, r);
-        out.max_rel = std::max(out.max_rel, static_cast<double>(r));
-      });
-  if (zero_hit) out.max_rel = kInf;
 }
 
 template <class Format>
@@ -128,7 +109,6 @@ ChunkState pair_chunk(const std::uint16_t* x, const std::uint16_t* y,
   if (std::memcmp(x, y, static_cast<std::size_t>(n) * 2) == 0)
     return equal_chunk<Format>(x, n, out);
   main_pass<Format>(x, y, n, out);
-  if (out.max_rel >= 0x1p16) quotient_pass<Format>(x, y, n, out);
   if (!all_finite(out)) return ChunkState::kUntrusted;
   if (!derive_target(out)) target_pass<Format>(x, y, n, out);
   const bool bad = tiny(std::max(-out.x_min, out.x_max)) ||

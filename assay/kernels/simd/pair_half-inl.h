@@ -11,16 +11,12 @@ namespace HWY_NAMESPACE {
 template <class Format>
 class PairHalf {
   using DF = hn::CappedTag<float, kLanes>;
-  using DD = hn::Repartition<double, DF>;
-  using DH = hn::Half<DF>;
   using DU = hn::Repartition<std::uint16_t, DF>;
   using DI = hn::RebindToSigned<DU>;
   using VF = hn::Vec<DF>;
   static constexpr std::int64_t kN = hn::MaxLanes(DF());
   // Below this largest magnitude a product could underflow in fp32.
   static constexpr double kTiny = 0x1p-57;
-  // |d| / kFloor of a golden zero with d != 0 is beyond this.
-  static constexpr double kHugeRel = 0x1p16;
 
  public:
   static ChunkState run(const std::uint16_t* x, const std::uint16_t* y,
@@ -36,9 +32,9 @@ class PairHalf {
     bool signs = false;
     for (std::int64_t s = 0; s < kLanes; s += kN)
       signs |= slice(x, y, n, s, out);
-    if (out.max_rel >= kHugeRel) quotients(x, y, n, out);
     if (!all_finite(out)) return ChunkState::kUntrusted;
-    if (signs) count_signs(x, y, n, out);
+    // Values of two signs are at least |x| apart.
+    if (signs || out.max_rel >= 1) count_signs(x, y, n, out);
     if (!derive_target(out)) target_sums(x, y, n, out);
     return finish(false, out);
   }
@@ -97,24 +93,21 @@ class PairHalf {
   }
 
   struct Partials {
-    VF x, xx, d, xd, dd, abs, rel, max_abs, max_rel;
+    VF x, xx, d, xd, dd, abs, max;
     HWY_INLINE void clear() {
-      x = xx = d = xd = dd = abs = rel = max_abs = max_rel = hn::Zero(DF());
+      x = xx = d = xd = dd = abs = max = hn::Zero(DF());
     }
-    HWY_INLINE void add(VF vx, VF vy) {
+    HWY_INLINE VF add(VF vx, VF vy) {
       const VF vd = hn::Sub(vy, vx);
       const VF va = hn::Abs(vd);
-      const VF floor = hn::Set(DF(), Format::floor());
-      const VF r = hn::Div(va, hn::Max(hn::Abs(vx), floor));
       x = hn::Add(x, vx);
       xx = hn::MulAdd(vx, vx, xx);
       d = hn::Add(d, vd);
       xd = hn::MulAdd(vx, vd, xd);
       dd = hn::MulAdd(vd, vd, dd);
       abs = hn::Add(abs, va);
-      rel = hn::Add(rel, r);
-      max_abs = hn::Max(max_abs, va);
-      max_rel = hn::Max(max_rel, r);
+      max = hn::Max(max, va);
+      return va;
     }
     HWY_INLINE void flush_all(ChunkSums& out, std::int64_t lane) {
       flush(x, out.lane[kSumX] + lane);
@@ -123,59 +116,163 @@ class PairHalf {
       flush(xd, out.lane[kSumXD] + lane);
       flush(dd, out.lane[kSumDD] + lane);
       flush(abs, out.lane[kSumAbsD] + lane);
-      flush(rel, out.lane[kSumRel] + lane);
     }
   };
 
-  // What the 16-bit codes alone tell.
+  // |d| / |x|. A golden zero makes the plain sum inf or NaN: then the group is
+  // done again, masked. Where zeros are rare that is cheaper than masks.
+  struct Quotients {
+    VF sum, max, zero_hit;
+    HWY_INLINE void clear() { sum = max = zero_hit = hn::Zero(DF()); }
+    HWY_INLINE void add_plain(VF va, VF vx) { add(hn::Div(va, vx)); }
+    HWY_INLINE void add_masked(VF va, VF vx) {
+      const auto nonzero = hn::Ne(vx, hn::Zero(DF()));
+      add(hn::IfThenElseZero(nonzero, hn::Div(va, vx)));
+      zero_hit = hn::Max(zero_hit, hn::IfThenZeroElse(nonzero, va));
+    }
+    HWY_INLINE void add(VF quotient) {
+      const VF r = hn::Abs(quotient);
+      sum = hn::Add(sum, r);
+      max = hn::Max(max, r);
+    }
+    HWY_INLINE bool finite() const {
+      const VF zero = hn::Zero(DF());
+      return hn::AllTrue(DF(), hn::Eq(hn::Mul(sum, zero), zero));
+    }
+    HWY_INLINE void finish(ChunkSums& out) const {
+      out.max_rel = larger(out.max_rel, max_of(DF(), max));
+      if (max_of(DF(), zero_hit) > 0)
+        out.max_rel = std::numeric_limits<double>::infinity();
+    }
+  };
+
+  // Of groups with golden zeros: their number, and whether signs differ.
+  struct Zeros {
+    hn::Vec<DU> signs;
+    std::int64_t count = 0;
+    HWY_INLINE void clear() { signs = hn::Zero(DU()); }
+    HWY_INLINE void add(hn::Vec<DU> vx, hn::Vec<DU> vy) {
+      count += count_zeros(vx);
+      signs = hn::Or(signs, hn::Xor(vx, vy));
+    }
+  };
+
+  // Ranges and mismatches, from the 16-bit codes alone.
   struct Codes {
     Extremes x, y;
-    hn::Vec<DU> signs;
-    std::int64_t mismatches = 0, zeros = 0;
+    std::int64_t mismatches = 0;
     HWY_INLINE void clear() {
       x.clear();
       y.clear();
-      signs = hn::Zero(DU());
     }
     HWY_INLINE void add(hn::Vec<DU> vx, hn::Vec<DU> vy) {
-      const DU d;
-      zeros += count_zeros(vx);
-      mismatches += static_cast<std::int64_t>(hn::CountTrue(d, hn::Ne(vx, vy)));
-      signs = hn::Or(signs, hn::Xor(vx, vy));
+      mismatches +=
+          static_cast<std::int64_t>(hn::CountTrue(DU(), hn::Ne(vx, vy)));
       x.add(vx);
       y.add(vy);
     }
   };
 
-  // Lanes [lane, lane + kN). True when some signs differ.
+  // Lanes [lane, lane + kN) of a chunk.
+  class Slice {
+   public:
+    HWY_INLINE Slice(const std::uint16_t* x, const std::uint16_t* y,
+                     std::int64_t lane)
+        : x_(x), y_(y), lane_(lane) {
+      partials_.clear();
+      quotients_.clear();
+      zeros_.clear();
+      codes_.clear();
+    }
+
+    HWY_INLINE void run(std::int64_t n, ChunkSums& out) {
+      bool masked = false;
+      for (std::int64_t i = 0; i < n; i += kFlush) {
+        const std::int64_t end = i + kFlush < n ? i + kFlush : n;
+        const std::int64_t zeros = zeros_.count;
+        if (masked) {
+          group<true>(i, end);
+        } else {
+          const VF max = quotients_.max;
+          group<false>(i, end);
+          if (!quotients_.finite()) quotients_again(i, end, max);
+        }
+        masked = zeros_.count > zeros;
+        partials_.flush_all(out, lane_);
+        flush(quotients_.sum, out.lane[kSumRel] + lane_);
+      }
+    }
+
+    // True when some signs differ where there are golden zeros.
+    HWY_INLINE bool finish(std::int64_t n, ChunkSums& out) {
+      out.max_abs = larger(out.max_abs, max_of(DF(), partials_.max));
+      out.mismatches += codes_.mismatches;
+      out.golden_zeros += zeros_.count;
+      quotients_.finish(out);
+      codes_.x.finish(x_, n, out.x_min, out.x_max);
+      codes_.y.finish(y_, n, out.y_min, out.y_max);
+      return any_sign(hn::BitCast(DI(), zeros_.signs));
+    }
+
+   private:
+    HWY_INLINE hn::Vec<DU> load(const std::uint16_t* p) const {
+      return hn::LoadU(DU(), p + 2 * lane_);
+    }
+
+    template <bool kMasked>
+    HWY_INLINE void group(std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; i += kStep) {
+        prefetch_ahead(x_ + i);
+        prefetch_ahead(y_ + i);
+        codes_.add(load(x_ + i), load(y_ + i));
+        if constexpr (kMasked) zeros_.add(load(x_ + i), load(y_ + i));
+        add<kMasked>(Format::first(DF(), x_ + i, lane_),
+                     Format::first(DF(), y_ + i, lane_));
+        add<kMasked>(Format::second(DF(), x_ + i, lane_),
+                     Format::second(DF(), y_ + i, lane_));
+      }
+    }
+
+    template <bool kMasked>
+    HWY_INLINE void add(VF vx, VF vy) {
+      const VF va = partials_.add(vx, vy);
+      if constexpr (kMasked)
+        quotients_.add_masked(va, vx);
+      else
+        quotients_.add_plain(va, vx);
+    }
+
+    HWY_INLINE void quotients_again(std::int64_t begin, std::int64_t end,
+                                    VF max) {
+      quotients_.sum = hn::Zero(DF());
+      quotients_.max = max;
+      for (std::int64_t i = begin; i < end; i += kStep) {
+        zeros_.add(load(x_ + i), load(y_ + i));
+        add_again(Format::first(DF(), x_ + i, lane_),
+                  Format::first(DF(), y_ + i, lane_));
+        add_again(Format::second(DF(), x_ + i, lane_),
+                  Format::second(DF(), y_ + i, lane_));
+      }
+    }
+    HWY_INLINE void add_again(VF vx, VF vy) {
+      quotients_.add_masked(hn::Abs(hn::Sub(vy, vx)), vx);
+    }
+
+    const std::uint16_t* x_;
+    const std::uint16_t* y_;
+    const std::int64_t lane_;
+    Partials partials_;
+    Quotients quotients_;
+    Zeros zeros_;
+    Codes codes_;
+  };
+
   static HWY_NOINLINE bool slice(const std::uint16_t* x, const std::uint16_t* y,
                                  std::int64_t n, std::int64_t lane,
                                  ChunkSums& out) {
-    Partials partials;
-    Codes codes;
-    partials.clear();
-    codes.clear();
-    for (std::int64_t i = 0; i < n;) {
-      const std::int64_t end = i + kFlush < n ? i + kFlush : n;
-      for (; i < end; i += kStep) {
-        prefetch_ahead(x + i);
-        prefetch_ahead(y + i);
-        codes.add(hn::LoadU(DU(), x + i + 2 * lane),
-                  hn::LoadU(DU(), y + i + 2 * lane));
-        partials.add(Format::first(DF(), x + i, lane),
-                     Format::first(DF(), y + i, lane));
-        partials.add(Format::second(DF(), x + i, lane),
-                     Format::second(DF(), y + i, lane));
-      }
-      partials.flush_all(out, lane);
-    }
-    out.max_abs = larger(out.max_abs, max_of(DF(), partials.max_abs));
-    out.max_rel = larger(out.max_rel, max_of(DF(), partials.max_rel));
-    out.mismatches += codes.mismatches;
-    out.golden_zeros += codes.zeros;
-    codes.x.finish(x, n, out.x_min, out.x_max);
-    codes.y.finish(y, n, out.y_min, out.y_max);
-    return any_sign(hn::BitCast(DI(), codes.signs));
+    Slice slice(x, y, lane);
+    slice.run(n, out);
+    return slice.finish(n, out);
   }
 
   static HWY_NOINLINE bool equal_slice(const std::uint16_t* x,
@@ -209,48 +306,6 @@ class PairHalf {
     out.golden_zeros += zeros;
     extremes.finish(x, n, out.x_min, out.x_max);
     return true;
-  }
-
-  // Sum and maximum of |d| / |x| anew, without the golden zeros. Only where a
-  // huge quotient hints at one with d != 0.
-  static HWY_NOINLINE void quotients(const std::uint16_t* x,
-                                     const std::uint16_t* y, std::int64_t n,
-                                     ChunkSums& out) {
-    for (double& lane : out.lane[kSumRel]) lane = 0;
-    out.max_rel = 0;
-    for (std::int64_t s = 0; s < kLanes; s += kN)
-      quotient_slice(x, y, n, s, out);
-  }
-
-  struct Quotients {
-    VF rel, max, zero_hit;
-    HWY_INLINE void add(VF vx, VF vy) {
-      const DF d;
-      const auto zero = hn::Eq(vx, hn::Zero(d));
-      const VF va = hn::Abs(hn::Sub(vy, vx));
-      const VF r = hn::IfThenZeroElse(zero, hn::Div(va, hn::Abs(vx)));
-      zero_hit = hn::Max(zero_hit, hn::IfThenElseZero(zero, va));
-      rel = hn::Add(rel, r);
-      max = hn::Max(max, r);
-    }
-  };
-
-  static void quotient_slice(const std::uint16_t* x, const std::uint16_t* y,
-                             std::int64_t n, std::int64_t lane,
-                             ChunkSums& out) {
-    const DF d;
-    Quotients q{hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-    for (std::int64_t i = 0; i < n;) {
-      const std::int64_t end = i + kFlush < n ? i + kFlush : n;
-      for (; i < end; i += kStep) {
-        q.add(Format::first(d, x + i, lane), Format::first(d, y + i, lane));
-        q.add(Format::second(d, x + i, lane), Format::second(d, y + i, lane));
-      }
-      flush(q.rel, out.lane[kSumRel] + lane);
-    }
-    out.max_rel = larger(out.max_rel, max_of(d, q.max));
-    if (max_of(d, q.zero_hit) > 0)
-      out.max_rel = std::numeric_limits<double>::infinity();
   }
 
   static HWY_NOINLINE void target_sums(const std::uint16_t* x,

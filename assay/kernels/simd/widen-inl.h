@@ -29,9 +29,6 @@ struct Bf16 {
     return hn::BitCast(d, hn::And(words(d, p, lane), high));
   }
   static double value(std::uint16_t code) { return bf16_value(code); }
-  // Stands in for a golden zero in a quotient. A bf16 difference other than
-  // 0 is at least 2^-133.
-  static float floor() { return std::bit_cast<float>(1u); }  // 2^-149
 };
 
 struct F16 {
@@ -52,8 +49,6 @@ struct F16 {
     return load(d, p + kLanes + lane);
   }
   static double value(std::uint16_t code) { return f16_value(code); }
-  // An f16 difference other than 0 is at least 2^-24.
-  static float floor() { return 0x1p-60f; }
 };
 
 HWY_INLINE void widen_vector(hn::Vec<hn::CappedTag<float, kLanes>> v,
