@@ -12,9 +12,10 @@ ASSAY = build/release/bin/assay
 
 all: build
 
+# The program alone; the tests are built by the targets that run them.
 build:
 	@tools/bootstrap.sh build
-	@tools/build.sh release $(JOBS)
+	@tools/build.sh release $(JOBS) assay
 
 demo: build
 	@tools/demo.sh
@@ -35,7 +36,7 @@ test-long: test test-asan
 
 bench:
 	@tools/bootstrap.sh bench
-	@tools/build.sh release $(JOBS) bench
+	@tools/build.sh release $(JOBS) assay bench_stats
 	@tools/run_bench.sh
 
 check:
