@@ -78,6 +78,21 @@ def run_msprobe(dump, *extra):
     return float(found[1])
 
 
+def numpy_figures(table):
+    """The fused pass, as bench_stats has just put it into the table, against
+    numpy on the same bytes."""
+    ours = None
+    for line in pathlib.Path(table.path).read_text().splitlines():
+        cells = line.split("\t")
+        if cells[0].startswith("fused pass f32") and "all" in cells[0]:
+            ours = float(cells[1].split()[0])
+    result = subprocess.run([sys.executable, HERE / "numpy_peer.py"],
+                            capture_output=True, text=True, check=True)
+    peer = float(result.stdout.split("\t")[2])
+    table.add("fused pass f32, all cores, against numpy", f"{ours:.2f} GB/s",
+              f"{peer:.2f} GB/s", ours / peer, 20)
+
+
 def tensor_dump(table, assay, work, apis):
     dump = make_dump(work, f"tensor-{apis}", "tensor", apis, 4 << 20)
     total = apis * 4 * (16 << 20)
@@ -125,6 +140,7 @@ def main():
     assay, table, work = sys.argv[1], Table(sys.argv[2]), sys.argv[3]
     work = pathlib.Path(work)
     quick = "--quick" in sys.argv
+    numpy_figures(table)
     statistics_rate(table, assay, work)
     fuzzy(table, assay, work)
     statistics_dump(table, assay, work)

@@ -9,9 +9,6 @@ python=build/venv-bench/bin/python
 mkdir -p "$work"
 printf 'name\tours\tpeer\tratio\tgoal\tverdict\n' >"$table"
 build/release/bin/bench_stats "$table"
-# numpy measures itself at its best kernel, whatever this shell sets.
-env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$python" bench/numpy_peer.py \
-  build/release/bin/bench_stats "$table"
 "$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
 echo
 column -t -s "$(printf '\t')" "$table"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/metrics/error_stats.h"
+#include "assay/metrics/msprobe_metrics.h"
 #include "assay/metrics/verdict.h"
 #include "assay/trace/trace.h"
 
@@ -57,6 +58,8 @@ struct Row {
   std::vector<Reason> reasons;
   Origin origin = Origin::kNone;
   std::unique_ptr<ErrorStats> stats;     // null unless elements were compared
+  // msprobe's own cells; null unless the standard reports them.
+  std::unique_ptr<MsprobeMetrics> msprobe;
   std::unique_ptr<ErrorStats> baseline;  // golden against the third trace
   // Output error over the largest input error of the same op (norm_l2); < 0
   // when unknown.

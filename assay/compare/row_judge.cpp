@@ -161,6 +161,7 @@ class RowJudge {
       return escalate();
     }
     if (has_facts(golden) && has_facts(target) && settled_by_contract()) {
+      if (only_dtype_differs()) measure_values();
       return;
     }
     if (task_.undefined) return undefined_memory();
@@ -173,6 +174,35 @@ class RowJudge {
                       true));
     }
     judge_without_elements();
+  }
+
+  bool only_dtype_differs() const {
+    return row_.verdict == Verdict::kMismatch && row_.golden.facts.dtype &&
+           row_.target.facts.dtype &&
+           row_.golden.facts.shape == row_.target.facts.shape &&
+           has_tensors(task_.golden, task_.target);
+  }
+
+  // The verdict stands; the figures tell whether the values agree after all.
+  void measure_values() {
+    try {
+      LoadedTensor golden(task_.golden);
+      LoadedTensor target(task_.target);
+      if (golden.view().shape != target.view().shape) return;
+      auto stats = std::make_unique<ErrorStats>(
+          compute_stats(golden.view(), target.view()));
+      if (const auto request = standard_.detail_request(*stats, task_.op)) {
+        compute_detail(golden.view(), target.view(), *request, *stats);
+      }
+      golden.check_intact();
+      target.check_intact();
+      row_.reasons.push_back(standard_.note_values(*stats, task_.op));
+      row_.stats = std::move(stats);
+      row_.evidence = Evidence::kTensor;
+      bytes_ = {golden.size(), target.size()};
+    } catch (const std::exception& error) {
+      row_.reasons.push_back(make_reason("unreadable", error.what(), true));
+    }
   }
 
   void undefined_memory() {
@@ -212,6 +242,7 @@ class RowJudge {
     } catch (const std::exception& error) {
       row_.stats.reset();
       row_.baseline.reset();
+      row_.msprobe.reset();
       row_.reasons.clear();
       conclude(Verdict::kIncomplete, make_reason("unreadable", error.what()));
       escalate();
@@ -277,6 +308,10 @@ class RowJudge {
       compute_detail(golden.view(), target.view(), *request, stats);
     }
     if (task_.baseline) measure_baseline(golden.view(), request);
+    if (standard_.reports_msprobe_metrics()) {
+      row_.msprobe = std::make_unique<MsprobeMetrics>(
+          msprobe_metrics(golden.view(), target.view()));
+    }
     const double noise = stats.bitwise_equal ? -1 : noise_norm(golden.view());
     if (!has_statistics(row_.golden.stats)) {
       row_.golden.stats = measured(stats.golden, stats.count);

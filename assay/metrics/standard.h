@@ -83,6 +83,9 @@ class Standard {
                                      const SideFacts& golden_facts,
                                      OpClass op) const = 0;
 
+  // Whether rows carry msprobe's six metrics exactly as it computes them.
+  virtual bool reports_msprobe_metrics() const { return false; }
+
   // For a pair whose contract already failed on the dtype: whether its values
   // agree all the same, as a note.
   Reason note_values(const ErrorStats& stats, OpClass op) const;

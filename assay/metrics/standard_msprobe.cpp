@@ -25,6 +25,8 @@ class MsprobeStandard final : public StandardBase {
         cosine_warning_(node.at("cosine_warning").number()),
         single_value_rel_(node.at("single_value_rel").number()) {}
 
+  bool reports_msprobe_metrics() const override { return true; }
+
  protected:
   std::optional<DetailRequest> request_for_values(const ErrorStats&,
                                                   OpClass) const override {

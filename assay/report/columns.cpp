@@ -133,6 +133,18 @@ void ratio_cell(CellSink& sink, const ErrorStats& s,
     sink.word(kNotAvailable);
 }
 
+// As msprobe wrote them, rounding and words included.
+void exact_metric_cells(CellSink& sink, const MsprobeMetrics& m) {
+  for (const MsprobeCell* cell :
+       {&m.cosine, &m.euc_dist, &m.max_abs, &m.max_rel, &m.one_thousandth,
+        &m.five_thousandths}) {
+    if (cell->value)
+      sink.number(*cell->value);
+    else
+      sink.word(cell->text);
+  }
+}
+
 void tensor_metric_cells(CellSink& sink, const Row& row) {
   constexpr int kCells = 6;
   const RowSide &g = row.golden, &t = row.target;
@@ -141,6 +153,7 @@ void tensor_metric_cells(CellSink& sink, const Row& row) {
     sink.words("shape unmatched", kCells);
     return;
   }
+  if (row.msprobe) return exact_metric_cells(sink, *row.msprobe);
   if (!row.stats || row.stats->count == 0) {
     sink.words(kUnsupported, kCells);
     return;

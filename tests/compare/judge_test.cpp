@@ -63,6 +63,19 @@ TEST(Judge, F62AScalarIsComparedLikeAnyTensor) {
             Verdict::kMismatch);
 }
 
+// A float32 scale where the consumer expects packed E8M0 codes.
+TEST(Judge, F80AScaleOfAnotherFormatBreaksTheContract) {
+  const Tensor codes = Tensor::zeros(DType::kE8M0, {4});
+  for (const Tensor& other :
+       {f32({4}, {0x1p-127f, 0x1p-127f, 0x1p-127f, 0x1p-127f}),
+        Tensor::zeros(DType::kU8, {4}), Tensor::zeros(DType::kE8M0, {1})}) {
+    const Comparison result = compare_outputs(codes, other);
+    EXPECT_EQ(result.verdict, Verdict::kMismatch);
+    EXPECT_TRUE(has_reason(result.rows[0], "dtype") ||
+                has_reason(result.rows[0], "shape"));
+  }
+}
+
 TEST(Judge, F64NothingButEmptyInputsIsNoEvidence) {
   TraceBuilder a, b;
   for (TraceBuilder* side : {&a, &b}) {

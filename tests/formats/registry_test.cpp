@@ -120,6 +120,34 @@ TEST(Registry, KnownForeignFilesGetAdvice) {
   }
 }
 
+// The sizes a hostile header claims: never multiplied unchecked, never
+// allocated, in the format it was seen in (which we only name) and in ours.
+TEST(Registry, F75_HostileSizesAreRefused) {
+  const std::string huge(8, '\xff');
+  const Refusal gguf =
+      refusal("x.gguf", "GGUF\x03" + std::string(3, '\0') + huge + huge + huge);
+  EXPECT_EQ(gguf.code, Code::kUnsupported);
+
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[18446744073709551615,2],)"
+      R"("data_offsets":[0,0]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  EXPECT_EQ(refusal("x.safetensors", file + header).code, Code::kRefused);
+
+  for (const char* shape :
+       {"(4611686018427387904, 4)", "(-1, 2)", "(4611686018427387904, 0)"}) {
+    std::string dict = std::string(
+                           "{'descr': '<f4', 'fortran_order': False, "
+                           "'shape': ") +
+                       shape + ", }\n";
+    std::string npy("\x93NUMPY\x01\x00", 8);
+    npy += static_cast<char>(dict.size());
+    npy += '\0';
+    EXPECT_EQ(refusal("x.npy", npy + dict).code, Code::kRefused) << shape;
+  }
+}
+
 TEST(Registry, LegacyTorchIsRefusedWithAdvice) {
   const std::string legacy =
       "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
