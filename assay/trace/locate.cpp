@@ -160,11 +160,21 @@ class Locator {
     return next;
   }
 
+  // Nothing is found in a directory that cannot be listed: whoever reads it
+  // says so.
+  bool try_visit(const fs::path& path, const Place& place, int depth) {
+    try {
+      return visit(path, place, depth);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   // A step or rank that holds nothing is a finding of its own: it is located,
   // and reading it says what is wrong.
   void visit_numbered(const fs::path& path, FileKind kind, const Place& place,
                       int depth) {
-    if (kind == FileKind::kLink || !visit(path, place, depth + 1)) {
+    if (kind == FileKind::kLink || !try_visit(path, place, depth + 1)) {
       add(path, place);
     }
   }
@@ -181,7 +191,7 @@ class Locator {
       inner.rank = *rank;
       inner.numbered = true;
     }
-    return visit(path / entry.name, inner, depth + 1);
+    return try_visit(path / entry.name, inner, depth + 1);
   }
 };
 

@@ -1,7 +1,6 @@
 // Traces made of tensor files alone.
 #include "assay/trace/plain_files.h"
 
-#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,15 +12,13 @@
 #include "assay/formats/tensor_source.h"
 #include "assay/trace/directory.h"
 #include "assay/trace/file_loader.h"
+#include "assay/trace/tensor_files.h"
 
 namespace assay {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMaxDirectoryDepth = 32;
-constexpr std::array<std::string_view, 10> kExtensions = {
-    ".npy",         ".npz", ".pt",  ".pth", ".ckpt",
-    ".safetensors", ".bin", ".raw", ".pb",  ".onnx"};
 
 ReadOptions formats_options(const TraceReadOptions& options) {
   return {options.raw.dtype, options.raw.shape, options.raw.big_endian};
@@ -58,47 +55,75 @@ std::string stem(const std::string& file) {
   return file.substr(0, dot);
 }
 
+// A file to open, or with `error` an entry that is not read.
+struct Item {
+  std::string name;  // relative
+  std::string error;
+};
+
 // What a walk of a directory found.
 struct Found {
-  std::vector<std::string> files;  // relative, natural order
-  std::int64_t other = 0, hidden = 0, links = 0, too_deep = 0;
+  std::vector<Item> items;  // natural order
+  std::int64_t companions = 0, hidden = 0;
 };
+
+void walk(const fs::path& base, const std::string& relative, int depth,
+          Found& found);
+
+void walk_into(const fs::path& base, const std::string& name, int depth,
+               Found& found) {
+  const std::string path = (base / name).string();
+  if (depth == kMaxDirectoryDepth) {
+    found.items.push_back({name, path + ": nested too deep, not read"});
+    return;
+  }
+  try {
+    walk(base, name, depth + 1, found);
+  } catch (const Error& error) {
+    found.items.push_back({name, error.what()});
+  }
+}
+
+void take(const fs::path& base, const std::string& relative,
+          const DirectoryEntry& entry, int depth, Found& found) {
+  const std::string name =
+      relative.empty() ? entry.name : relative + '/' + entry.name;
+  const JudgedEntry judged = judge_entry(base / relative, entry);
+  switch (judged.role) {
+    case EntryRole::kTensorFile:
+      found.items.push_back({name, ""});
+      break;
+    case EntryRole::kDirectory:
+      walk_into(base, name, depth, found);
+      break;
+    case EntryRole::kUnread:
+      found.items.push_back({name, (base / name).string() + ": " + judged.why});
+      break;
+    case EntryRole::kHidden:
+      ++found.hidden;
+      break;
+    case EntryRole::kCompanion:
+      ++found.companions;
+      break;
+  }
+}
 
 void walk(const fs::path& base, const std::string& relative, int depth,
           Found& found) {
   for (const DirectoryEntry& entry : list_directory(base / relative)) {
-    const std::string name =
-        relative.empty() ? entry.name : relative + '/' + entry.name;
-    if (entry.name[0] == '.') {
-      ++found.hidden;
-    } else if (entry.kind == FileKind::kLink) {
-      ++found.links;
-    } else if (entry.kind == FileKind::kDirectory) {
-      if (depth == kMaxDirectoryDepth) {
-        ++found.too_deep;
-      } else {
-        walk(base, name, depth + 1, found);
-      }
-    } else if (entry.kind == FileKind::kFile &&
-               is_tensor_file_name(entry.name)) {
-      found.files.push_back(name);
-    } else {
-      ++found.other;
-    }
+    take(base, relative, entry, depth, found);
   }
 }
 
 void warn_skipped(const fs::path& path, const Found& found, Trace& trace) {
   std::string text;
-  const auto add = [&text](std::int64_t count, const char* what) {
-    if (count == 0) return;
+  if (found.companions > 0) {
+    text = std::to_string(found.companions) + " that are no tensor files";
+  }
+  if (found.hidden > 0) {
     if (!text.empty()) text += ", ";
-    text += std::to_string(count) + ' ' + what;
-  };
-  add(found.other, "that are no tensor files");
-  add(found.hidden, "hidden");
-  add(found.links, "symbolic links");
-  add(found.too_deep, "directories nested too deep");
+    text += std::to_string(found.hidden) + " hidden";
+  }
   if (text.empty()) return;
   trace.warnings.push_back(path.string() + ": entries skipped: " + text);
 }
@@ -138,17 +163,28 @@ void add_file(const std::string& file, std::string name, const Opened& opened,
   trace.ops.push_back(std::move(op));
 }
 
-}  // namespace
-
-bool is_tensor_file_name(std::string_view name) {
-  for (const std::string_view extension : kExtensions) {
-    if (name.size() > extension.size() &&
-        iequals(name.substr(name.size() - extension.size()), extension)) {
-      return true;
+void add_items(const fs::path& path, const std::vector<Item>& items,
+               const TraceReadOptions& options, Trace& trace) {
+  std::vector<Opened> opened(items.size());
+  const ReadOptions read = formats_options(options);
+  parallel_for(static_cast<std::int64_t>(opened.size()), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    opened[at].error = items[at].error;
+    if (items[at].error.empty()) {
+      opened[at] = open_one(path / items[at].name, read);
     }
+  });
+  std::map<std::string, int> stems;
+  for (const Item& item : items) ++stems[stem(item.name)];
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    const std::string& file = items[i].name;
+    const bool unique = items[i].error.empty() && stems[stem(file)] == 1;
+    add_file(file, unique ? stem(file) : file, opened[i], trace);
   }
-  return false;
+  trace.loader = make_file_loader(path, options, false);
 }
+
+}  // namespace
 
 void read_tensor_file(const fs::path& path, const TraceReadOptions& options,
                       Trace& trace) {
@@ -173,23 +209,10 @@ void read_tensor_directory(const fs::path& path,
   Found found;
   walk(path, "", 0, found);
   warn_skipped(path, found, trace);
-  if (found.files.empty()) {
+  if (found.items.empty()) {
     throw Error(Code::kUnreadable, path.string() + ": no tensor files in it");
   }
-  std::vector<Opened> opened(found.files.size());
-  const ReadOptions read = formats_options(options);
-  parallel_for(static_cast<std::int64_t>(opened.size()), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    opened[at] = open_one(path / found.files[at], read);
-  });
-  std::map<std::string, int> stems;
-  for (const std::string& file : found.files) ++stems[stem(file)];
-  for (std::size_t i = 0; i < opened.size(); ++i) {
-    const std::string& file = found.files[i];
-    const bool unique = stems[stem(file)] == 1;
-    add_file(file, unique ? stem(file) : file, opened[i], trace);
-  }
-  trace.loader = make_file_loader(path, options, false);
+  add_items(path, found.items, options, trace);
 }
 
 }  // namespace assay

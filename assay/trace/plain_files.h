@@ -2,15 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
 
 #include "assay/trace/trace.h"
 
 namespace assay {
-
-// True for the extensions of the tensor formats (".npy", ".pt", ...). JSON is
-// not among them: only its content tells.
-bool is_tensor_file_name(std::string_view name);
 
 // One op per tensor of the file; an unnamed tensor is named by the file's
 // stem. Throws Error when the file cannot be opened.
@@ -19,9 +14,11 @@ void read_tensor_file(const std::filesystem::path& path,
 
 // One op per file, recursively, in natural order, named by its relative path
 // without the extension (with it where two files would share a name). A file
-// that cannot be opened becomes an unreadable record; files that are no
-// tensors, hidden ones and links are counted in Trace::warnings. Throws
-// Error{kUnreadable} when no tensor file is there.
+// that cannot be opened becomes an unreadable record, and so does every entry
+// that may hold tensors but is not read (see tensor_files.h): links, devices,
+// hidden tensor files, directories that cannot be listed or are nested too
+// deep. Companions and other hidden entries are counted in Trace::warnings.
+// Throws Error{kUnreadable} when nothing of all that is there.
 void read_tensor_directory(const std::filesystem::path& path,
                            const TraceReadOptions& options, Trace& trace);
 

@@ -1,4 +1,6 @@
 // Tensor files without a dump around them.
+#include <sys/stat.h>
+
 #include "assay/formats/npy_writer.h"
 #include "assay/formats/safetensors_writer.h"
 #include "tests/trace/trace_test_util.h"
@@ -56,15 +58,94 @@ TEST(PlainFiles, DirectoriesAreWalkedInNaturalOrder) {
             std::vector<float>{3});
 }
 
-TEST(PlainFiles, WhatIsSkippedIsCounted) {
+TEST(PlainFiles, CompanionsAreCounted) {
   const TempDir dir;
   write(dir / "a.npy", {1});
   dir.write("notes.txt", "x");
+  dir.write("LICENSE", "Terms\n");
+  dir.write("config.json", R"({"layers": 2})");
+  dir.write(".gitignore", "x");
+  const Trace trace = read_only(dir.path());
+  EXPECT_EQ(names(trace), std::vector<std::string>{"a"});
+  EXPECT_TRUE(warns(trace, "skipped: 3 that are no tensor files, 1 hidden"));
+}
+
+// What may hold tensors and is not read is a row that says why.
+TEST(PlainFiles, UnreadEntriesAreUnreadableRecords) {
+  const TempDir dir;
+  write(dir / "a.npy", {1});
   dir.write(".hidden.npy", "x");
+  dir.write(".cache/b.npy", "x");
   std::filesystem::create_symlink(dir / "a.npy", dir / "link.npy");
-  EXPECT_TRUE(warns(read_only(dir.path()),
-                    "skipped: 1 that are no tensor files, 1 hidden, "
-                    "1 symbolic links"));
+  std::filesystem::create_directory_symlink("/usr", dir / "linked");
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 6u);
+  EXPECT_TRUE(find(trace, "a").unreadable.empty());
+  const auto why = [&](const char* name) {
+    return find(trace, name).unreadable;
+  };
+  EXPECT_NE(why(".hidden.npy").find("hidden"), std::string::npos);
+  EXPECT_NE(why(".cache").find("hidden"), std::string::npos);
+  EXPECT_NE(why("link.npy").find("symbolic link"), std::string::npos);
+  EXPECT_NE(why("linked").find("symbolic link"), std::string::npos);
+  EXPECT_NE(why("pipe").find("FIFO"), std::string::npos);
+}
+
+TEST(PlainFiles, ForeignContainersAreUnreadableRecords) {
+  for (const char* name :
+       {"x.h5", "x.hdf5", "x.gguf", "x.npy.gz", "x.zst", "x.xz", "x.tar",
+        "x.mat", "x.ckpt.index", "x.onnx", "x.dat", "x.tflite", "x.PKL"}) {
+    const TempDir dir;
+    write(dir / "a.npy", {1});
+    dir.write(name, "text");
+    const Trace trace = read_only(dir.path());
+    ASSERT_EQ(trace.records.size(), 2u) << name;
+    EXPECT_FALSE(trace.records[1].unreadable.empty()) << name;
+  }
+}
+
+TEST(PlainFiles, NamesThatSayNothingAreJudgedByContent) {
+  const TempDir dir;
+  write(dir / "weights", {4});
+  dir.write("state.part", std::string_view("\x00\x01", 2));
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 2u);
+  EXPECT_FALSE(find(trace, "state").unreadable.empty());
+  EXPECT_EQ(f32_values(trace.loader->load(find(trace, "weights"))),
+            std::vector<float>{4});
+}
+
+TEST(PlainFiles, PolygraphyJsonIsRead) {
+  const TempDir dir;
+  dir.write("out.json", R"({"lst": []})");
+  dir.write("other.json", "{}");
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 1u);
+  EXPECT_FALSE(trace.records[0].unreadable.empty());
+}
+
+TEST(PlainFiles, DirectoriesNestedTooDeepAreRecords) {
+  const TempDir dir;
+  write(dir / "a.npy", {1});
+  std::string deep;
+  for (int i = 0; i < 33; ++i) deep += "d/";
+  write(dir / (deep + "b.npy"), {1});
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 2u);
+  EXPECT_NE(trace.records[1].unreadable.find("nested too deep"),
+            std::string::npos);
+}
+
+TEST(PlainFiles, DirectoriesThatCannotBeListedAreRecords) {
+  const TempDir dir;
+  write(dir / "a.npy", {1});
+  write(dir / "closed/b.npy", {1});
+  const WithoutAccess closed(dir, "closed");
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 2u);
+  EXPECT_NE(find(trace, "closed").unreadable.find("cannot list"),
+            std::string::npos);
 }
 
 TEST(PlainFiles, ABadFileAmongGoodOnesIsARecord) {

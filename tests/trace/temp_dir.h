@@ -1,6 +1,9 @@
 // A directory that lives as long as one test.
 #pragma once
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -41,6 +44,29 @@ class TempDir {
 
  private:
   std::filesystem::path path_;
+};
+
+// Closes an entry of a directory for as long as it lives; a process that runs
+// as root acts as "nobody" meanwhile, since root passes every check.
+class WithoutAccess {
+ public:
+  WithoutAccess(const TempDir& dir, std::string_view name)
+      : path_(dir / name), root_(geteuid() == 0) {
+    chmod(dir.path().c_str(), 0755);
+    chmod(path_.c_str(), 0);
+    constexpr uid_t kNobody = 65534;
+    if (root_ && seteuid(kNobody) != 0) std::abort();
+  }
+  ~WithoutAccess() {
+    if (root_ && seteuid(0) != 0) std::abort();
+    chmod(path_.c_str(), 0755);
+  }
+  WithoutAccess(const WithoutAccess&) = delete;
+  WithoutAccess& operator=(const WithoutAccess&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  bool root_;
 };
 
 }  // namespace assay
