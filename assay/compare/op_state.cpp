@@ -6,16 +6,10 @@
 #include <unordered_map>
 
 #include "assay/compare/localise.h"
+#include "assay/compare/row_judge.h"
 
 namespace assay {
 namespace {
-
-bool is_equal(const Row& row) {
-  if (row.verdict == Verdict::kEmpty) return true;
-  if (row.verdict != Verdict::kMatch) return false;
-  return error_of(row) == 0 || row.evidence == Evidence::kDigest ||
-         row.evidence == Evidence::kValue;
-}
 
 void add_row(const Row& row, Agreement& agreement) {
   if (row.verdict == Verdict::kEmpty) return;
@@ -23,7 +17,7 @@ void add_row(const Row& row, Agreement& agreement) {
   one.any = true;
   one.differs = row.verdict == Verdict::kMismatch;
   one.unknown = row.verdict == Verdict::kIncomplete;
-  one.equal = is_equal(row);
+  one.equal = is_known_equal(row);
   const double error = error_of(row);
   one.measured = error >= 0 || one.equal;
   one.error = std::max(error, 0.0);

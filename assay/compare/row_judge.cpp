@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -16,6 +17,11 @@ namespace assay {
 namespace {
 
 constexpr std::size_t kMaxValueText = 200;
+// Noise runs further from the golden than this (normalised L2) say nothing.
+constexpr double kMaxNoise = 0.25;
+// Extremes a dump states against its file's, relative to the larger: far above
+// any rounding of a statistic.
+constexpr double kDumpedTolerance = 0.01;
 
 Reason make_reason(std::string_view criterion, std::string text,
                    bool note = false) {
@@ -174,6 +180,18 @@ class RowJudge {
                       true));
     }
     judge_without_elements();
+    if (golden.file.empty() != target.file.empty()) demand_tensor();
+  }
+
+  // A dump of tensors that lost one of them cannot fall back to statistics.
+  void demand_tensor() {
+    const RecordRef& side =
+        task_.golden.record->file.empty() ? task_.golden : task_.target;
+    if (side.trace->task != "tensor" || row_.verdict != Verdict::kMatch) return;
+    row_.verdict = Verdict::kIncomplete;
+    for (Reason& reason : row_.reasons) {
+      if (reason.criterion == "tensor_missing") reason.note = false;
+    }
   }
 
   bool only_dtype_differs() const {
@@ -288,9 +306,16 @@ class RowJudge {
     golden.check_intact();
     target.check_intact();
     bytes_ = {golden.size(), target.size()};
-    if (conflicts > 0 && row_.verdict != Verdict::kMismatch) {
+    if ((conflicts > 0 || has_criterion("sidecar_statistics")) &&
+        row_.verdict != Verdict::kMismatch) {
       row_.verdict = Verdict::kIncomplete;
     }
+  }
+
+  bool has_criterion(std::string_view criterion) const {
+    return std::any_of(
+        row_.reasons.begin(), row_.reasons.end(),
+        [&](const Reason& reason) { return reason.criterion == criterion; });
   }
 
   std::size_t count_deciding() const {
@@ -313,6 +338,10 @@ class RowJudge {
           msprobe_metrics(golden.view(), target.view()));
     }
     const double noise = stats.bitwise_equal ? -1 : noise_norm(golden.view());
+    if (!stats.golden_rounded) {
+      check_dumped("golden", row_.golden, golden, stats.golden);
+    }
+    check_dumped("target", row_.target, target, stats.target);
     if (!has_statistics(row_.golden.stats)) {
       row_.golden.stats = measured(stats.golden, stats.count);
     }
@@ -320,8 +349,39 @@ class RowJudge {
       row_.target.stats = measured(stats.target, stats.count);
     }
     std::vector<Reason> earlier = std::exchange(row_.reasons, {});
-    conclude(standard_.judge(stats, task_.op, row_.baseline.get(), noise));
+    const bool trusted = noise <= kMaxNoise;
+    conclude(standard_.judge(stats, task_.op, row_.baseline.get(),
+                             trusted ? noise : -1));
     add(std::move(earlier));
+    if (!trusted) {
+      row_.reasons.push_back(make_reason(
+          "noise",
+          fmt::format("noise left out: its runs differ from the golden by "
+                      "normalised L2 {}, over {}: no yardstick",
+                      format_figure(noise), format_figure(kMaxNoise)),
+          true));
+    }
+  }
+
+  // The dump's own extremes tell a file that belongs to another tensor.
+  void check_dumped(std::string_view side, const RowSide& declared,
+                    const LoadedTensor& tensor, const SideStats& found) {
+    const auto& [max, min, mean, norm] = declared.stats;
+    const bool comparable = is_float(tensor.view().dtype) && max && min &&
+                            std::isfinite(*max) && std::isfinite(*min) &&
+                            found.nan + found.pos_inf + found.neg_inf == 0;
+    if (!comparable) return;
+    const double scale = std::max({std::fabs(*max), std::fabs(*min),
+                                   std::fabs(found.max), std::fabs(found.min)});
+    const double off =
+        std::max(std::fabs(*max - found.max), std::fabs(*min - found.min));
+    if (off <= kDumpedTolerance * scale) return;
+    row_.reasons.push_back(make_reason(
+        "sidecar_statistics",
+        fmt::format("the {} dump says max {}, min {}, its file holds max {}, "
+                    "min {}: not the tensor that was dumped",
+                    side, format_double(*max), format_double(*min),
+                    format_double(found.max), format_double(found.min))));
   }
 
   // A baseline that cannot be read leaves the standard without its yardstick;
@@ -374,7 +434,7 @@ class RowJudge {
       std::vector<Reason> earlier = std::exchange(row_.reasons, {});
       conclude(judge_statistics());
       add(std::move(earlier));
-      if (digests) note_digest();
+      if (digests) weigh_digest();
       compare_attributes();
     } else if (digests) {
       row_.evidence = Evidence::kDigest;
@@ -407,12 +467,35 @@ class RowJudge {
     row_.reasons.insert(row_.reasons.begin(), std::move(reason));
   }
 
-  // Statistics decide; the checksum tells what they cannot.
-  void note_digest() {
+  // Statistics are blind to most elements; a checksum is not. An equal one
+  // settles the row; a different one does where no rounding is allowed.
+  void weigh_digest() {
     Judgement digest = judge_digest(row_.golden.digest, row_.target.digest,
                                     row_.golden.facts.dtype);
+    if (digest.verdict == Verdict::kMatch &&
+        row_.verdict != Verdict::kMismatch) {
+      row_.evidence = Evidence::kDigest;
+      row_.reasons.clear();
+      return conclude(std::move(digest));
+    }
+    if (digest.verdict == Verdict::kMismatch && must_be_bitwise_equal()) {
+      row_.verdict = Verdict::kMismatch;
+      row_.reasons.insert(row_.reasons.begin(),
+                          std::make_move_iterator(digest.reasons.begin()),
+                          std::make_move_iterator(digest.reasons.end()));
+      return;
+    }
     for (Reason& reason : digest.reasons) reason.note = true;
     add(std::move(digest.reasons));
+  }
+
+  // Integers always; floats that an operator only moves, except bfloat16, which
+  // dumps of different tool generations hash differently.
+  bool must_be_bitwise_equal() const {
+    const auto dtype = row_.golden.facts.dtype;
+    if (!dtype) return false;
+    if (is_exact(*dtype)) return true;
+    return task_.op == OpClass::kMovement && *dtype != DType::kBF16;
   }
 
   const Standard& standard_;
@@ -422,6 +505,19 @@ class RowJudge {
 };
 
 }  // namespace
+
+bool is_known_equal(const Row& row) {
+  if (row.verdict == Verdict::kEmpty) return true;
+  if (row.verdict != Verdict::kMatch) return false;
+  if (row.evidence == Evidence::kTensor) return row.stats->bitwise_equal;
+  if (row.evidence != Evidence::kStatistics) return true;
+  const TensorStatistics& a = row.golden.stats;
+  const TensorStatistics& b = row.target.stats;
+  const bool digests = !row.golden.digest.empty() && !row.target.digest.empty();
+  return a.max == b.max && a.min == b.min && a.mean == b.mean &&
+         a.norm == b.norm &&
+         (!digests || row.golden.digest == row.target.digest);
+}
 
 bool has_tensors(const RecordRef& golden, const RecordRef& target) {
   return golden && target && golden.record->is_tensor &&

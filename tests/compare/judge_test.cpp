@@ -317,5 +317,58 @@ TEST(Judge, BigIntegersOfAStatisticsDumpAreComparedAsText) {
   EXPECT_EQ(compare(a.build(), b.build()).verdict, Verdict::kMismatch);
 }
 
+// A dump that keeps both: statistics are blind to an inverted mask or to
+// permuted ids, the checksum is not.
+Comparison with_both(const std::string& op, DType dtype, const char* golden,
+                     const char* target) {
+  TraceBuilder a, b;
+  for (auto [side, digest] : {std::pair(&a, golden), std::pair(&b, target)}) {
+    side->op(op).statistics(Role::kOutput, "output.0", {4}, 1, 0, 0.5, 1.5);
+    side->last().facts.dtype = dtype;
+    side->last().digest = digest;
+  }
+  return compare(a.build(), b.build());
+}
+
+TEST(Judge, AChecksumDecidesWhereNoRoundingIsAllowed) {
+  const char* one = "00000001";
+  const char* two = "00000002";
+  const std::string sum = "Torch.sum.0.forward";
+  EXPECT_EQ(with_both(sum, DType::kBool, one, two).verdict, Verdict::kMismatch);
+  EXPECT_EQ(with_both(sum, DType::kI64, one, two).verdict, Verdict::kMismatch);
+  const Comparison close = with_both(sum, DType::kF32, one, two);
+  EXPECT_EQ(close.verdict, Verdict::kMatch);
+  EXPECT_TRUE(has_reason(close.rows[0], "digest"));
+  const Comparison same = with_both(sum, DType::kI64, one, one);
+  EXPECT_EQ(same.verdict, Verdict::kMatch);
+  EXPECT_EQ(same.rows[0].evidence, Evidence::kDigest);
+}
+
+Verdict against_statistics(const char* task) {
+  TraceBuilder a, b;
+  a.op("Torch.sum.0.forward").out({1, 2});
+  a.last().stats = {2, 1, 1.5, 2.236};
+  b.op("Torch.sum.0.forward")
+      .statistics(Role::kOutput, "output.0", {2}, 2, 1, 1.5, 2.236);
+  Trace target = b.build();
+  target.task = task;
+  return compare(a.build(), std::move(target)).verdict;
+}
+
+TEST(Judge, ALostTensorOfATensorDumpIsIncomplete) {
+  EXPECT_EQ(against_statistics("tensor"), Verdict::kIncomplete);
+  EXPECT_EQ(against_statistics("statistics"), Verdict::kMatch);
+}
+
+TEST(Judge, AFileThatContradictsItsOwnStatisticsIsIncomplete) {
+  TraceBuilder a, b;
+  a.op("Torch.sum.0.forward").out({1, 2});
+  b.op("Torch.sum.0.forward").out({1, 2});
+  b.last().stats = {6, 3, 4.5, 6.708};
+  const Comparison result = compare(a.build(), b.build());
+  EXPECT_EQ(result.verdict, Verdict::kIncomplete);
+  EXPECT_TRUE(has_reason(result.rows[0], "sidecar_statistics"));
+}
+
 }  // namespace
 }  // namespace assay::test

@@ -388,11 +388,16 @@ TEST(Statistics, WhatWasNotKeptIsNoMatch) {
   EXPECT_EQ(statistics(g, g, "torch-assert-close").verdict, kIncomplete);
 }
 
-// bool tensors keep only max and min.
-TEST(Statistics, F79_ExactDtypesNeedNoNorm) {
-  const TensorStatistics b{1, 0, {}, {}}, all{1, 1, {}, {}};
-  EXPECT_EQ(statistics(b, b, "assay", DType::kBool).verdict, kMatch);
-  EXPECT_EQ(statistics(b, all, "assay", DType::kBool).verdict, kMismatch);
+// bool tensors keep only max and min: every mask with one true and one false
+// element has the same. All elements are known where the two are one value.
+TEST(Statistics, F79_ExactDtypesWithoutNorm) {
+  const TensorStatistics mixed{1, 0, {}, {}}, ones{1, 1, {}, {}};
+  EXPECT_EQ(statistics(mixed, mixed, "assay", DType::kBool).verdict,
+            kIncomplete);
+  EXPECT_EQ(statistics(mixed, ones, "assay", DType::kBool).verdict, kMismatch);
+  EXPECT_EQ(statistics(ones, ones, "assay", DType::kBool).verdict, kMatch);
+  const TensorStatistics ids{31999, 1, 812.5, 9000.0};
+  EXPECT_EQ(statistics(ids, ids, "assay", DType::kI64).verdict, kMatch);
 }
 
 TEST(Statistics, EmptyIsEmpty) {
