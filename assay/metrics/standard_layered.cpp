@@ -218,7 +218,8 @@ Judgement Layered::judge_values(const ErrorStats& stats, OpClass op,
   add(check_elements(stats, limits, norm_bound / own_norm, noise));
   const bool usable = sums_usable(stats);
   if (usable) {
-    add(check_norm_l2(stats, norm_bound));
+    // One value has no norm of its own: its element bound has just judged it.
+    if (stats.finite > 1) add(check_norm_l2(stats, norm_bound));
     const double coherent = limits.coherent * spacing;
     if (golden_amax(stats) > 0) add(check_alpha(stats, coherent, noise));
     add(check_bias(stats, coherent, noise));
