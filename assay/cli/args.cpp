@@ -38,7 +38,10 @@ class CliArgs : public Args {
   void list(const std::string& names, const std::string& metavar,
             const std::string& help, std::vector<std::string>* values,
             Completes) override {
-    app_->add_option(names, *values, help)->type_name(metavar);
+    // One value a flag: `--only GLOB GOLDEN TARGET` keeps its positionals.
+    app_->add_option(names, *values, help)
+        ->type_name(metavar)
+        ->allow_extra_args(false);
   }
   void number(const std::string& names, const std::string& metavar,
               const std::string& help, int* value, int least) override {

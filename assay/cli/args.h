@@ -28,7 +28,7 @@ class Args {
   virtual void option(const std::string& names, const std::string& metavar,
                       const std::string& help, std::string* value,
                       Completes completes = Completes::kNothing) = 0;
-  // May be given several times, or with several values at once.
+  // May be given several times, one value each.
   virtual void list(const std::string& names, const std::string& metavar,
                     const std::string& help, std::vector<std::string>* values,
                     Completes completes = Completes::kNothing) = 0;

@@ -10,6 +10,7 @@
 #include "assay/cli/interrupt.h"
 #include "assay/cli/progress.h"
 #include "assay/cli/read_flags.h"
+#include "assay/cli/report_paths.h"
 #include "assay/cli/terminal_size.h"
 #include "assay/compare/compare.h"
 #include "assay/kernels/kernels.h"
@@ -65,11 +66,19 @@ class CompareCommand : public Command {
   }
 
   int run() override {
-    kernels();  // an unknown ASSAY_ISA ends here, not in every row
+    // What can be refused is refused before the work.
+    kernels();  // an unknown ASSAY_ISA
+    const bool color = wants_color();
+    check_report_paths({{"--html", html_},
+                        {"--json", json_ == "-" ? "/dev/stdout" : json_},
+                        {"--csv", csv_},
+                        {"--xlsx", xlsx_},
+                        {"--junit", junit_}},
+                       {golden_, target_});
     const std::atomic<bool>* stop = install_interrupt_handler();
     const Comparison result = compare(stop);
+    if (json_ != "-") print(result, color);
     write_reports(result);
-    if (json_ != "-") print(result);
     if (result.interrupted) return 130;
     return exit_code(result.verdict);
   }
@@ -112,18 +121,27 @@ class CompareCommand : public Command {
     if (!csv_.empty()) write_csv(result, csv_);
     if (!xlsx_.empty()) write_xlsx(result, xlsx_);
     if (!junit_.empty()) write_junit(result, junit_);
-    if (!html_.empty()) write_html(result, html_);
+    if (html_.empty()) return;
+    write_html(result, html_);
+    if (!quiet_ && json_ != "-") std::printf("report: %s\n", html_.c_str());
+    flush_output();
   }
 
-  void print(const Comparison& result) const {
+  void print(const Comparison& result, bool color) const {
     TerminalOptions options;
-    options.color = wants_color();
+    options.color = color;
     options.all = all_;
     options.quiet = quiet_;
     options.columns = terminal_columns();
     const std::string text = render_terminal(result, options);
     std::fwrite(text.data(), 1, text.size(), stdout);
-    if (!quiet_ && !html_.empty()) std::printf("report: %s\n", html_.c_str());
+    flush_output();
+  }
+
+  static void flush_output() {
+    if (std::fflush(stdout) != 0) {
+      throw Error(Code::kUnreadable, "cannot write to the standard output");
+    }
   }
 
   bool wants_color() const {

@@ -112,8 +112,11 @@ std::vector<std::string> path_to(const Group& group, const OpRow& op) {
 
 std::string command(const Comparison& result, const std::string& only,
                     const CompareOptions& options) {
-  std::string text = "assay compare " + shell_quote(result.golden_path) + " " +
-                     shell_quote(result.target_path);
+  const auto path = [](const std::string& name) {
+    return shell_quote(name.starts_with("-") ? "./" + name : name);
+  };
+  std::string text = "assay compare " + path(result.golden_path) + " " +
+                     path(result.target_path);
   const auto add = [&](const char* flag, const std::string& value) {
     text.append(" ").append(flag).append(" ").append(shell_quote(value));
   };
@@ -122,6 +125,12 @@ std::string command(const Comparison& result, const std::string& only,
   if (options.fuzzy) text += " --fuzzy";
   if (!options.baseline.empty()) add("--baseline", options.baseline);
   for (const std::string& run : options.noise) add("--noise", run);
+  if (options.read.raw.dtype) {
+    add("--dtype", std::string(traits(*options.read.raw.dtype).name));
+  }
+  if (options.read.raw.shape)
+    add("--shape", to_string(*options.read.raw.shape));
+  if (options.read.raw.big_endian) text += " --big-endian";
   add("--only", only);
   return text;
 }

@@ -86,14 +86,17 @@ std::string kind_text(const Divergence& d) {
   const std::string note = safe_text(d.input_note);
   if (d.kind == "born")
     return "born here: " + (note.empty() ? "its inputs agree" : note) +
-           ", its output does not";
+           (note.starts_with("no input") ? ", its output differs"
+                                         : ", its output does not");
   const std::string tail = note.empty() ? "" : ": " + note;
   if (d.kind == "input")
     return "an input that no compared operator produced differs" + tail;
   if (d.kind == "parameter")
     return "a parameter differs before it is used" + tail;
   if (d.kind == "inherited")
-    return "inherited: an input already differs" + tail;
+    return "inherited: " + (note.empty() ? "an input already differs" : note) +
+           (note.find("agree") != note.npos ? ", errors added up" : "");
+  if (d.kind == "tensor") return note;
   if (d.kind == "undetermined")
     return "its output differs, its inputs were not compared" + tail;
   return safe_text(d.kind) + tail;
@@ -184,9 +187,10 @@ std::string counts_line(const Counts& counts) {
 
 // Why an incomplete row was not compared, without what is particular to it.
 std::string incomplete_cause(const Row& row) {
-  const std::string_view missing = missing_text(row);
-  if (!missing.empty()) return std::string(missing);
   const Reason* reason = deciding_reason(row);
+  const std::string_view missing = missing_text(row);
+  const bool told = reason && reason->criterion == "unreadable";
+  if (!missing.empty() && !told) return std::string(missing);
   if (!reason && !row.reasons.empty()) reason = &row.reasons.front();
   return reason ? reason->text : "no reason recorded";
 }

@@ -133,6 +133,41 @@ def test_unwritable_report_is_one_line(assay, pair, tmp_path):
     assert one_line(error)
 
 
+@pytest.mark.parametrize("flag", ["--json", "--csv", "--html", "--xlsx", "--junit"])
+def test_a_report_never_overwrites_an_input(assay, pair, flag):
+    before = pair[0].read_bytes()
+    assert one_line(assay("compare", *pair, flag, pair[0], code=2).stderr)
+    assert pair[0].read_bytes() == before
+
+
+def test_two_reports_in_one_file_are_refused(assay, pair, tmp_path):
+    out = tmp_path / "x"
+    assert one_line(assay("compare", *pair, "--csv", out, "--json", out,
+                          code=2).stderr)
+
+
+def test_lost_output_is_an_error(assay, pair):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([ASSAY, "compare", *pair], stdout=full,
+                                stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 3 and one_line(result.stderr)
+
+
+def test_flags_before_the_paths_leave_them_alone(assay, dumps):
+    assay("compare", "--only", "*.gelu.0.*", dumps / "golden", dumps / "golden")
+
+
+def test_unrelated_noise_runs_are_no_yardstick(assay, tmp_path):
+    rng = np.random.default_rng(3)
+    files = [save(tmp_path / f"{n}.npy",
+                  rng.standard_normal(4096).astype(np.float32))
+             for n in ("golden", "target", "noise")]
+    assay("compare", files[0], files[1], "--noise", files[2], code=1)
+    near = save(tmp_path / "near.npy", np.load(files[0]) * np.float32(1 + 2e-7))
+    result = assay("compare", files[0], near, "--noise", files[2], "--json", "-")
+    assert "yardstick" in result.stdout
+
+
 def test_only_narrows_and_an_empty_choice_is_no_match(assay, dumps):
     golden, target = dumps / "golden", dumps / "target"
     document = json.loads(assay("compare", golden / "step0", target / "step0",

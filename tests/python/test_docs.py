@@ -23,7 +23,7 @@ def commands():
                     yield pytest.param(line, id=f"{path.name}: {line}")
 
 
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", list(commands()))
 def test_command_runs(line, tmp_path):
     """In a copy of the example dumps: output files land nowhere else."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
