@@ -31,7 +31,6 @@ class DataDirectory {
   const std::filesystem::path& path() const { return path_; }
   // "" when the file can be opened, else why not, in one line.
   std::string problem(std::string_view file_name) const;
-  std::size_t file_count() const { return entries_.size(); }
   bool exists() const { return exists_; }
 
  private:

@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "assay/base/error.h"
+#include "assay/base/mapped_file.h"
 #include "assay/trace/directory.h"
+#include "assay/trace/json_reader.h"
 #include "assay/trace/plain_files.h"
 #include "assay/trace/ptdbg.h"
+#include "assay/trace/tensor_files.h"
 #include "assay/trace/trace.h"
 
 namespace assay {
@@ -65,6 +68,41 @@ struct Place {
   bool numbered = false;
 };
 
+std::string_view as_text(const MappedFile& file) {
+  const auto bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The files that an index names; none where it is malformed, which its reader
+// reports.
+EntryNames indexed_shards(const fs::path& index) {
+  EntryNames shards;
+  try {
+    const auto file = MappedFile::open(index);
+    JsonReader json(as_text(*file), index.string());
+    json.expect(JsonToken::kBeginObject, "an object");
+    while (json.next() == JsonToken::kKey) {
+      const bool map = json.text() == "weight_map";
+      const JsonToken token = json.next();
+      if (!map || token != JsonToken::kBeginObject) {
+        json.skip(token);
+        continue;
+      }
+      while (json.next() == JsonToken::kKey) {
+        const JsonToken shard = json.next();
+        if (shard == JsonToken::kString) {
+          shards.emplace(json.text());
+        } else {
+          json.skip(shard);
+        }
+      }
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return shards;
+}
+
 class Locator {
  public:
   std::vector<TraceLocation> locations;
@@ -76,14 +114,21 @@ class Locator {
       add(path, place);
       return true;
     }
-    bool found = add_ptdbg(path, listing, place);
-    if (depth < kMaxDepth) found |= visit_children(path, listing, place, depth);
-    return found || add_index(path, listing, place);
+    const std::size_t first = locations.size();
+    EntryNames covered;
+    add_ptdbg(path, listing, place, covered);
+    if (depth < kMaxDepth) {
+      visit_children(path, listing, place, depth, covered);
+    }
+    if (covered.empty()) add_index(path, listing, place, covered);
+    if (covered.empty()) return false;
+    add_uncovered(path, listing, place, covered, first);
+    return true;
   }
 
  private:
   void add(const fs::path& path, const Place& place) {
-    locations.push_back({path, place.step, place.rank, place.numbered});
+    locations.push_back({path, place.step, place.rank, place.numbered, {}});
   }
 
   static bool is_dump(const std::vector<DirectoryEntry>& listing) {
@@ -94,45 +139,55 @@ class Locator {
     return false;
   }
 
-  bool add_ptdbg(const fs::path& path,
-                 const std::vector<DirectoryEntry>& listing,
-                 const Place& place) {
-    bool found = false;
+  // The tensors of a ptdbg dump are in the directory named like its file.
+  void add_ptdbg(const fs::path& path,
+                 const std::vector<DirectoryEntry>& listing, const Place& place,
+                 EntryNames& covered) {
     for (const DirectoryEntry& entry : listing) {
       const fs::path file = path / entry.name;
       if (entry.kind != FileKind::kFile || file.extension() != ".pkl") continue;
-      if (!is_ptdbg_text(file)) continue;
+      if (!opens_as_ptdbg(file)) continue;
       add(file, place);
-      found = true;
+      covered.insert(entry.name);
+      covered.insert(file.stem().string());
     }
-    return found;
+  }
+
+  static bool opens_as_ptdbg(const fs::path& file) {
+    try {
+      return is_ptdbg_text(file);
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // A sharded checkpoint is one trace, however it was cut.
-  bool add_index(const fs::path& path,
-                 const std::vector<DirectoryEntry>& listing,
-                 const Place& place) {
+  void add_index(const fs::path& path,
+                 const std::vector<DirectoryEntry>& listing, const Place& place,
+                 EntryNames& covered) {
     const DirectoryEntry* index = nullptr;
     for (const DirectoryEntry& entry : listing) {
       if (entry.kind != FileKind::kFile) continue;
       if (!entry.name.ends_with(".safetensors.index.json")) continue;
-      if (index != nullptr) return false;
+      if (index != nullptr) return;
       index = &entry;
     }
-    if (index != nullptr) add(path / index->name, place);
-    return index != nullptr;
+    if (index == nullptr) return;
+    add(path / index->name, place);
+    covered = indexed_shards(path / index->name);
+    covered.insert(index->name);
   }
 
-  bool visit_children(const fs::path& path,
+  void visit_children(const fs::path& path,
                       const std::vector<DirectoryEntry>& listing,
-                      const Place& place, int depth) {
-    bool found = false;
+                      const Place& place, int depth, EntryNames& covered) {
     std::int64_t next_rank = first_free_rank(listing);
     for (const DirectoryEntry& entry : listing) {
+      if (covered.contains(entry.name)) continue;
       std::int64_t number = 0;
       const Numbering kind = numbering(entry.name, number);
       if (kind == Numbering::kNone) {
-        found |= visit_other(path, entry, place, depth);
+        if (visit_other(path, entry, place, depth)) covered.insert(entry.name);
       } else if (entry.kind == FileKind::kDirectory ||
                  entry.kind == FileKind::kLink) {
         Place inner = place;
@@ -141,10 +196,47 @@ class Locator {
         if (kind == Numbering::kRank) inner.rank = number;
         if (kind == Numbering::kProc) inner.rank = next_rank++;
         visit_numbered(path / entry.name, entry.kind, inner, depth);
-        found = true;
+        covered.insert(entry.name);
       }
     }
-    return found;
+  }
+
+  // Tensor files beside dumps are a trace of their own, and so is each
+  // directory in which no dump was found. They come last and are numbered like
+  // the dumps below `path`, so that those pair as they would without them.
+  void add_uncovered(const fs::path& path,
+                     const std::vector<DirectoryEntry>& listing,
+                     const Place& place, const EntryNames& covered,
+                     std::size_t first) {
+    Place own = place;
+    own.numbered = std::all_of(
+        locations.begin() + static_cast<std::ptrdiff_t>(first), locations.end(),
+        [](const TraceLocation& location) { return location.numbered; });
+    std::vector<std::string> loose;
+    for (const DirectoryEntry& entry : listing) {
+      if (covered.contains(entry.name)) continue;
+      const EntryRole role = judge_entry(path, entry).role;
+      if (role == EntryRole::kTensorFile || role == EntryRole::kUnread) {
+        loose.push_back(entry.name);
+      } else if (role == EntryRole::kDirectory && holds(path / entry.name)) {
+        if (const auto rank = numbered(entry.name, "")) {
+          add(path / entry.name, {own.step, *rank, own.numbered});
+        } else {
+          add(path / entry.name, own);
+        }
+      }
+    }
+    if (loose.empty()) return;
+    add(path, own);
+    locations.back().only = std::move(loose);
+  }
+
+  static bool holds(const fs::path& directory) {
+    try {
+      return !list_tensor_entries(directory).empty();
+    } catch (const Error&) {
+      return true;
+    }
   }
 
   // Process ids differ between two runs: processes pair by position.
@@ -208,7 +300,7 @@ std::vector<TraceLocation> locate_traces(const fs::path& path) {
     throw Error(Code::kUnreadable,
                 path.string() + ": no such file or directory");
   }
-  if (!fs::is_directory(status)) return {{path, 0, 0, false}};
+  if (!fs::is_directory(status)) return {{path, 0, 0, false, {}}};
   Place place;
   std::int64_t number = 0;
   const std::string own_name =
@@ -217,7 +309,7 @@ std::vector<TraceLocation> locate_traces(const fs::path& path) {
   if (numbering(own_name, number) == Numbering::kRank) place.rank = number;
   Locator locator;
   if (!locator.visit(path, place, 0))
-    return {{path, place.step, place.rank, false}};
+    return {{path, place.step, place.rank, false, {}}};
   std::stable_sort(locator.locations.begin(), locator.locations.end(), earlier);
   return std::move(locator.locations);
 }

@@ -10,6 +10,7 @@
 #include "assay/trace/entry_name.h"
 #include "assay/trace/file_loader.h"
 #include "assay/trace/json_reader.h"
+#include "assay/trace/leftovers.h"
 #include "assay/trace/msprobe.h"
 #include "assay/trace/msprobe_leaf.h"
 
@@ -164,16 +165,22 @@ class DumpReader {
   std::int64_t complete_ = 0;
 };
 
-void warn_unnamed_files(const fs::path& data, Trace& trace) {
-  const DataDirectory listing(data);
-  std::size_t named = 0;
+// Whoever names the JSON alone asks for no more than its own data.
+void add_unnamed_files(const fs::path& path, const fs::path& data,
+                       Trace& trace) {
+  const bool has_data = DataDirectory(data).exists();
+  EntryNames named;
   for (const Record& record : trace.records) {
-    named += !record.file.empty() && record.unreadable.empty();
+    if (!record.file.empty()) named.insert(record.file);
   }
-  if (listing.file_count() <= named) return;
-  trace.warnings.push_back(
-      data.string() + ": " + std::to_string(listing.file_count() - named) +
-      " files that no entry of the dump names were not compared");
+  if (fs::is_directory(path)) {
+    EntryNames own = {"dump.json", "debug.json", "stack.json",
+                      "construct.json"};
+    if (has_data) own.insert(data.filename().string());
+    add_leftovers(path, "", own, trace);
+  }
+  if (!has_data) return;
+  add_leftovers(data, data.filename().string() + '/', named, trace);
 }
 
 // Side files help to explain; a comparison does not need them.
@@ -251,7 +258,7 @@ void read_msprobe(const fs::path& path, const TraceReadOptions& options,
   refuse_shared_files(trace);
   read_side_files(files.front().parent_path(), trace);
   normalize_recompute(trace);
-  warn_unnamed_files(data, trace);
+  add_unnamed_files(path, data, trace);
   trace.loader = make_file_loader(data, options, true);
 }
 

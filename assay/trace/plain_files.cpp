@@ -55,15 +55,9 @@ std::string stem(const std::string& file) {
   return file.substr(0, dot);
 }
 
-// A file to open, or with `error` an entry that is not read.
-struct Item {
-  std::string name;  // relative
-  std::string error;
-};
-
 // What a walk of a directory found.
 struct Found {
-  std::vector<Item> items;  // natural order
+  std::vector<TensorEntry> items;  // natural order
   std::int64_t companions = 0, hidden = 0;
 };
 
@@ -163,7 +157,7 @@ void add_file(const std::string& file, std::string name, const Opened& opened,
   trace.ops.push_back(std::move(op));
 }
 
-void add_items(const fs::path& path, const std::vector<Item>& items,
+void add_items(const fs::path& path, const std::vector<TensorEntry>& items,
                const TraceReadOptions& options, Trace& trace) {
   std::vector<Opened> opened(items.size());
   const ReadOptions read = formats_options(options);
@@ -175,7 +169,7 @@ void add_items(const fs::path& path, const std::vector<Item>& items,
     }
   });
   std::map<std::string, int> stems;
-  for (const Item& item : items) ++stems[stem(item.name)];
+  for (const TensorEntry& item : items) ++stems[stem(item.name)];
   for (std::size_t i = 0; i < opened.size(); ++i) {
     const std::string& file = items[i].name;
     const bool unique = items[i].error.empty() && stems[stem(file)] == 1;
@@ -213,6 +207,30 @@ void read_tensor_directory(const fs::path& path,
     throw Error(Code::kUnreadable, path.string() + ": no tensor files in it");
   }
   add_items(path, found.items, options, trace);
+}
+
+void read_loose_files(const fs::path& path,
+                      const std::vector<std::string>& names,
+                      const TraceReadOptions& options, Trace& trace) {
+  const auto listing = list_directory(path);
+  Found found;
+  for (const std::string& name : names) {
+    const DirectoryEntry* entry = find_entry(listing, name);
+    if (entry != nullptr) take(path, "", *entry, 0, found);
+  }
+  if (found.items.size() != names.size()) {
+    throw Error(Code::kUnreadable, path.string() + ": its files changed");
+  }
+  add_items(path, found.items, options, trace);
+}
+
+std::vector<TensorEntry> list_tensor_entries(const fs::path& path,
+                                             const EntryNames& leave_out) {
+  Found found;
+  for (const DirectoryEntry& entry : list_directory(path)) {
+    if (!leave_out.contains(entry.name)) take(path, "", entry, 0, found);
+  }
+  return std::move(found.items);
 }
 
 }  // namespace assay

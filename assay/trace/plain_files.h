@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "assay/trace/trace.h"
 
@@ -21,5 +24,24 @@ void read_tensor_file(const std::filesystem::path& path,
 // Throws Error{kUnreadable} when nothing of all that is there.
 void read_tensor_directory(const std::filesystem::path& path,
                            const TraceReadOptions& options, Trace& trace);
+
+// Reads the entries of those names of a directory, as above.
+void read_loose_files(const std::filesystem::path& path,
+                      const std::vector<std::string>& names,
+                      const TraceReadOptions& options, Trace& trace);
+
+// An entry that may hold tensors; `error` says why it cannot be opened.
+struct TensorEntry {
+  std::string name;  // relative
+  std::string error;
+};
+
+using EntryNames = std::unordered_set<std::string>;
+
+// What read_tensor_directory() would make records of, in natural order,
+// without the directory's own entries named in `leave_out`. Throws Error when
+// the directory cannot be listed.
+std::vector<TensorEntry> list_tensor_entries(const std::filesystem::path& path,
+                                             const EntryNames& leave_out = {});
 
 }  // namespace assay

@@ -48,6 +48,10 @@ Trace read_trace(const TraceLocation& location,
   trace.step = location.step;
   trace.rank = location.rank;
   try {
+    if (!location.only.empty()) {
+      read_loose_files(location.path, location.only, options, trace);
+      return trace;
+    }
     if (location.numbered && fs::is_symlink(location.path)) {
       throw Error(Code::kRefused,
                   location.path.string() + ": a symbolic link inside a dump");

@@ -107,6 +107,9 @@ struct TraceLocation {
   std::int64_t step = 0;
   std::int64_t rank = 0;
   bool numbered = false;  // step and rank come from directory names
+  // When not empty: the tensor files of the directory `path` that lie beside
+  // other dumps; nothing else of it is read.
+  std::vector<std::string> only = {};
 };
 
 struct TraceReadOptions {

@@ -1,4 +1,5 @@
 // Finding dumps in every directory layout people have.
+#include "assay/formats/npy_writer.h"
 #include "tests/trace/trace_test_util.h"
 
 namespace assay {
@@ -97,7 +98,6 @@ TEST(Locate, LinksAreNotFollowed) {
   dir.write("step0/rank0/dump.json", dump_text(""));
   std::filesystem::create_directory_symlink(elsewhere.path(),
                                             dir / "step0/rank1");
-  std::filesystem::create_directory_symlink(elsewhere.path(), dir / "other");
   const auto locations = locate_traces(dir.path());
   ASSERT_EQ(locations.size(), 2u);
   EXPECT_NE(error_of(Code::kRefused, [&] { read_trace(locations[1]); })
@@ -119,6 +119,94 @@ TEST(Locate, DirectoriesWithNothingToReadAreUnreadable) {
   const auto locations = locate_traces(dir.path());
   ASSERT_EQ(locations.size(), 1u);
   error_of(Code::kUnreadable, [&] { read_trace(locations[0]); });
+}
+
+void write_values(const std::filesystem::path& path,
+                  const std::vector<float>& values) {
+  std::filesystem::create_directories(path.parent_path());
+  write_npy(path, f32_tensor({std::ssize(values)}, values).view);
+}
+
+// Files beside what was found are a trace of their own, and come last.
+TEST(Locate, LooseFilesBesideDumpsAreTraces) {
+  const TempDir dir;
+  dir.write("step0/rank0/dump.json", dump_text(""));
+  dir.write("README.md", "x");
+  dir.write("step0/notes.txt", "x");
+  write_values(dir / "loose.npy", {5});
+  std::filesystem::create_directory_symlink("/usr", dir / "other");
+  write_values(dir / "step0/more.npy", {1});
+  write_values(dir / "extra/sub/a.npy", {7});
+  dir.write("plots/a.png", "x");
+  EXPECT_EQ(locate(dir), (std::vector<Found>{{"step0/rank0", 0, 0},
+                                             {"step0", 0, 0},
+                                             {"extra", 0, 0},
+                                             {".", 0, 0}}));
+  const auto locations = locate_traces(dir.path());
+  EXPECT_TRUE(locations[3].numbered);
+  const Trace loose = read_trace(locations[3]);
+  EXPECT_EQ(names(loose), (std::vector<std::string>{"loose", "other"}));
+  EXPECT_EQ(f32_values(loose.loader->load(loose.records[0])),
+            std::vector<float>{5});
+  EXPECT_NE(loose.records[1].unreadable.find("symbolic link"),
+            std::string::npos);
+  EXPECT_EQ(names(read_trace(locations[1])), std::vector<std::string>{"more"});
+  EXPECT_EQ(names(read_trace(locations[2])), std::vector<std::string>{"sub/a"});
+}
+
+TEST(Locate, LooseFilesBesidePlainStepsAreTraces) {
+  const TempDir dir;
+  write_values(dir / "step0/rank0/w.npy", {1});
+  write_values(dir / "loose.npy", {2});
+  EXPECT_EQ(locate(dir),
+            (std::vector<Found>{{"step0/rank0", 0, 0}, {".", 0, 0}}));
+}
+
+TEST(Locate, FilesBesideAShardedCheckpointAreATrace) {
+  const TempDir dir;
+  dir.write("model.safetensors.index.json",
+            R"({"weight_map": {"w": "a.safetensors"}})");
+  dir.write("a.safetensors", "x");
+  EXPECT_EQ(locate(dir).size(), 1u);
+  write_values(dir / "b.npy", {2});
+  const auto locations = locate_traces(dir.path());
+  ASSERT_EQ(locations.size(), 2u);
+  EXPECT_EQ(names(read_trace(locations[1])), std::vector<std::string>{"b"});
+}
+
+TEST(Locate, PtdbgDumpsHaveNoLooseFiles) {
+  const TempDir dir;
+  dir.write("rank0/dump.pkl",
+            R"(["x", 1, [], "torch.float32", [1], [1, 1, 1]])");
+  write_values(dir / "rank0/dump/x.npy", {1});
+  EXPECT_EQ(locate(dir).size(), 1u);
+  dir.write("rank0/other.pkl", std::string_view("\x80\x02.", 3));
+  const auto locations = locate_traces(dir.path());
+  ASSERT_EQ(locations.size(), 2u);
+  EXPECT_FALSE(read_trace(locations[1]).records.at(0).unreadable.empty());
+}
+
+// Only its own rows are incomplete.
+TEST(Locate, DirectoriesThatCannotBeListedAreFindings) {
+  const TempDir dir;
+  dir.write("step0/rank0/dump.json", dump_text(""));
+  dir.write("step0/rank1/dump.json", dump_text(""));
+  const WithoutAccess closed(dir, "step0/rank1");
+  const auto locations = locate_traces(dir.path());
+  ASSERT_EQ(locations.size(), 2u);
+  EXPECT_EQ(locations[1].rank, 1);
+  EXPECT_TRUE(read_trace(locations[0]).records.empty());
+  error_of(Code::kUnreadable, [&] { read_trace(locations[1]); });
+}
+
+TEST(Locate, UnnamedDirectoriesThatCannotBeListedAreFindings) {
+  const TempDir dir;
+  dir.write("step0/rank0/dump.json", dump_text(""));
+  dir.write("extra/a.npy", "x");
+  const WithoutAccess closed(dir, "extra");
+  const auto locations = locate_traces(dir.path());
+  ASSERT_EQ(locations.size(), 2u);
+  error_of(Code::kUnreadable, [&] { read_trace(locations[1]); });
 }
 
 }  // namespace

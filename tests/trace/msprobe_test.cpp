@@ -339,5 +339,39 @@ TEST(Msprobe, DuplicateEntriesAndLeavesBothStay) {
   EXPECT_TRUE(warns(trace, "2 names occur more than once"));
 }
 
+constexpr std::string_view kOneTensor =
+    R"("Functional.a.0.forward": {"output": [{"type": "torch.Tensor",
+       "dtype": "torch.float32", "shape": [1], "data_name": "a.npy"}]})";
+
+TEST(Msprobe, FilesThatNoEntryNamesAreUnreadableRecords) {
+  const TempDir dir;
+  dir.write("dump_tensor_data/a.npy", "x");
+  dir.write("stack.json", "{}");
+  dir.write("summary.json", "{}");
+  dir.write("process.log", "x");
+  EXPECT_EQ(read_dump(dir, kOneTensor, "tensor").records.size(), 1u);
+  dir.write("dump_tensor_data/b.npy", "x");
+  dir.write("loose.npy", "x");
+  dir.write("more/c.npy", "x");
+  const Trace trace = read_only(dir.path());
+  ASSERT_EQ(trace.records.size(), 4u);
+  for (const char* name :
+       {"dump_tensor_data/b.npy", "loose.npy", "more/c.npy"}) {
+    EXPECT_NE(find(trace, name).unreadable.find("not part of the dump"),
+              std::string::npos);
+  }
+}
+
+TEST(Msprobe, ManyFilesThatNoEntryNamesAreCounted) {
+  const TempDir dir;
+  for (int i = 0; i < 105; ++i) {
+    dir.write("dump_tensor_data/x" + std::to_string(i) + ".npy", "x");
+  }
+  const Trace trace = read_dump(dir, "", "tensor");
+  ASSERT_EQ(trace.records.size(), 101u);
+  EXPECT_NE(trace.records.back().unreadable.find(": 5 further files"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay
