@@ -127,6 +127,12 @@ class DumpReader {
       leaves_->read(token);
     } else if (token != JsonToken::kBeginObject) {
       json_.skip(token);
+      // A structure dump keeps names alone.
+      if (token == JsonToken::kNull && trace_.task == "structure") return;
+      Record& record = trace_.records.emplace_back();
+      record.op = index;
+      record.is_tensor = false;
+      record.unreadable = "entry is no object";
     } else if (direction == Direction::kParametersGrad) {
       leaves_->begin(index, Role::kGradient, "", false);
       leaves_->read(token);

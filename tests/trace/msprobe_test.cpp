@@ -373,5 +373,15 @@ TEST(Msprobe, ManyFilesThatNoEntryNamesAreCounted) {
             std::string::npos);
 }
 
+TEST(Msprobe, EntriesThatAreNoObjectAreUnreadable) {
+  for (const char* body : {"[1]", "[]", "null", "3", "\"x\""}) {
+    const TempDir dir;
+    const Trace trace =
+        read_dump(dir, "\"Functional.b.0.forward\": " + std::string(body));
+    ASSERT_EQ(trace.records.size(), 1u) << body;
+    EXPECT_EQ(trace.records[0].unreadable, "entry is no object") << body;
+  }
+}
+
 }  // namespace
 }  // namespace assay
