@@ -66,8 +66,10 @@ void print_measured(const TensorView& view) {
   print_values(view);
 }
 
-void print_record(const Trace& trace, const Record& record) {
-  fmt::print("{}\n", printable(trace.name(record)));
+// `where`: which step and rank, "" when there is only one.
+void print_record(const Trace& trace, const Record& record,
+                  const std::string& where) {
+  fmt::print("{}{}\n", printable(trace.name(record)), where);
   if (!record.is_tensor) {
     fmt::print("  value    {} ({})\n", printable(record.value),
                printable(record.type));
@@ -174,8 +176,13 @@ class InspectCommand : public Command {
 
   int run() override {
     std::int64_t found = 0;
-    for (const TraceLocation& location : locate_traces(path_)) {
+    const std::vector<TraceLocation> locations = locate_traces(path_);
+    for (const TraceLocation& location : locations) {
       const Trace trace = read_trace(location, read_.options());
+      const std::string where =
+          locations.size() < 2
+              ? ""
+              : fmt::format("  (step {}, rank {})", trace.step, trace.rank);
       if (name_.empty()) {
         print_summary(trace);
         print_listing(trace, all_);
@@ -187,7 +194,7 @@ class InspectCommand : public Command {
             !glob_match(name_, trace.ops[record.op].name)) {
           continue;
         }
-        print_record(trace, record);
+        print_record(trace, record, where);
         ++found;
       }
     }
