@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "assay/base/error.h"
 #include "assay/cli/commands.h"
@@ -111,7 +112,12 @@ class CompareCommand : public Command {
                            std::int64_t bytes) {
       progress.update(done, total, bytes);
     };
-    return compare_paths(golden_, target_, options);
+    Comparison result = compare_paths(golden_, target_, options);
+    std::error_code ignored;
+    if (std::filesystem::equivalent(golden_, target_, ignored)) {
+      result.warnings.emplace_back("golden and target are the same path");
+    }
+    return result;
   }
 
   void write_reports(const Comparison& result) const {

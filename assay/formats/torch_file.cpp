@@ -53,6 +53,7 @@ class TorchSource final : public TensorSource {
     }
     const TorchLeaf& leaf = leaves_[index];
     if (leaf.is_scalar) return scalar(info, leaf);
+    if (leaf.is_text) return text(info, leaf);
     if (leaf.tensor.pairs) return unpaired(info, leaf);
     return tensor_over(leaf.tensor.part, zip_.file().owner, info.dtype,
                        info.shape, leaf.tensor.strides, order_);
@@ -68,6 +69,13 @@ class TorchSource final : public TensorSource {
     Tensor tensor = Tensor::zeros(info.dtype, {});
     std::memcpy(tensor.mutable_data(), leaf.scalar.data(),
                 tensor.view.bytes().size());
+    return tensor;
+  }
+
+  static Tensor text(const TensorInfo& info, const TorchLeaf& leaf) {
+    Tensor tensor = Tensor::zeros(DType::kU8, info.shape);
+    if (leaf.text.empty()) return tensor;
+    std::memcpy(tensor.mutable_data(), leaf.text.data(), leaf.text.size());
     return tensor;
   }
 

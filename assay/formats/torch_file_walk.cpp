@@ -207,7 +207,19 @@ class Walker {
     }
   }
 
+  void add_text(std::string_view text) {
+    charge(text.size());
+    TorchLeaf& leaf = add_leaf();
+    leaf.is_text = true;
+    leaf.text = text;
+    leaf.tensor.dtype = DType::kU8;
+    leaf.tensor.shape = {static_cast<std::int64_t>(text.size())};
+  }
+
   void skip(const PickleValue& value) {
+    if (value.is(PickleKind::kString) && &value != &pickle_.root()) {
+      return add_text(pickle_.text(value));
+    }
     const std::string_view kind = kind_text(value);
     if (&value == &pickle_.root()) {
       return add_unsupported("the file holds " + std::string(kind) +

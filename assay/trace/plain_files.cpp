@@ -125,13 +125,16 @@ void warn_skipped(const fs::path& path, const Found& found, Trace& trace) {
 // One opened file of a directory, or why it could not be opened.
 struct Opened {
   std::vector<TensorInfo> tensors;
+  std::vector<std::string> notes;  // what of it holds no tensors
   std::string error;
 };
 
 Opened open_one(const fs::path& path, const ReadOptions& options) {
   Opened opened;
   try {
-    opened.tensors = open_tensors(path, options)->tensors();
+    const auto source = open_tensors(path, options);
+    opened.tensors = source->tensors();
+    opened.notes = source->notes();
     if (opened.tensors.empty()) opened.error = path.string() + ": no tensors";
   } catch (const Error& error) {
     opened.error = error.what();
@@ -142,6 +145,9 @@ Opened open_one(const fs::path& path, const ReadOptions& options) {
 void add_file(const std::string& file, std::string name, const Opened& opened,
               Trace& trace) {
   const auto index = static_cast<std::uint32_t>(trace.ops.size());
+  for (const std::string& note : opened.notes) {
+    trace.warnings.push_back(file + ": " + note);
+  }
   Op op = make_op(std::move(name), trace);
   for (std::size_t i = 0; i < opened.tensors.size(); ++i) {
     trace.records.push_back(make_record(index, opened.tensors[i], file, i));
@@ -184,6 +190,9 @@ void read_tensor_file(const fs::path& path, const TraceReadOptions& options,
                       Trace& trace) {
   const auto source = open_tensors(path, formats_options(options));
   const std::string file = path.filename().string();
+  for (const std::string& note : source->notes()) {
+    trace.warnings.push_back(file + ": " + note);
+  }
   for (std::size_t i = 0; i < source->tensors().size(); ++i) {
     const TensorInfo& info = source->tensors()[i];
     Op op = make_op(info.name.empty() ? stem(file) : info.name, trace);
