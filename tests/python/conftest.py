@@ -1,12 +1,10 @@
-"""Where the program and the example dumps are."""
+"""How the tests call the program, and the example dumps."""
 
-import pathlib
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-ASSAY = ROOT / "build/release/bin/assay"
+from paths import ASSAY, ROOT
 
 
 @pytest.fixture(scope="session")

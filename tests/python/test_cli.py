@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from conftest import ASSAY
+from paths import ASSAY
 
 VERBS = ["compare", "inspect", "convert", "doctor", "completion"]
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import ASSAY, ROOT
+from paths import ASSAY, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
