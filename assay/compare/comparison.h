@@ -57,7 +57,7 @@ struct Row {
   Evidence evidence = Evidence::kNone;
   std::vector<Reason> reasons;
   Origin origin = Origin::kNone;
-  std::unique_ptr<ErrorStats> stats;     // null unless elements were compared
+  std::unique_ptr<ErrorStats> stats;  // null unless elements were compared
   // msprobe's own cells; null unless the standard reports them.
   std::unique_ptr<MsprobeMetrics> msprobe;
   std::unique_ptr<ErrorStats> baseline;  // golden against the third trace

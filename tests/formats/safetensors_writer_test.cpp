@@ -25,7 +25,7 @@ TensorInfo info(std::string name, DType dtype, Shape shape) {
 
 // Reads `path` and writes it again in the same order.
 void rewrite(const std::filesystem::path& from,
-               const std::filesystem::path& to) {
+             const std::filesystem::path& to) {
   const auto source = open_safetensors(FileBytes::of(MappedFile::open(from)));
   SafetensorsWriter writer(to, source->tensors());
   for (std::size_t i = 0; i < source->tensors().size(); ++i) {
