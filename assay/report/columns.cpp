@@ -122,13 +122,15 @@ void cosine_cell(CellSink& sink, const ErrorStats& s) {
 }
 
 // Share of elements whose relative error stays below the limit, from the share
-// of those that reach it.
+// of the finite pairs that reach it: msprobe counts a NaN or infinity that both
+// sides have as agreeing.
 void ratio_cell(CellSink& sink, const ErrorStats& s,
                 double DetailStats::*over) {
   if (s.mismatches == 0)
     sink.number(1);
   else if (s.detail)
-    sink.number(1 - (*s.detail).*over);
+    sink.number(1 - (*s.detail).*over * static_cast<double>(s.finite) /
+                        static_cast<double>(s.count));
   else
     sink.word(kNotAvailable);
 }
