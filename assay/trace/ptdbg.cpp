@@ -15,6 +15,7 @@
 #include "assay/trace/entry_name.h"
 #include "assay/trace/file_loader.h"
 #include "assay/trace/json_reader.h"
+#include "assay/trace/leftovers.h"
 #include "assay/trace/msprobe.h"
 
 namespace assay {
@@ -279,6 +280,14 @@ bool is_ptdbg_text(const fs::path& path) {
   return first != text.npos && text[first] == '[';
 }
 
+static void add_unnamed_files(const fs::path& data, Trace& trace) {
+  EntryNames named;
+  for (const Record& record : trace.records) {
+    if (!record.file.empty()) named.insert(record.file);
+  }
+  add_leftovers(data, data.filename().string() + '/', named, trace);
+}
+
 void read_ptdbg(const fs::path& path, const TraceReadOptions& options,
                 Trace& trace) {
   const auto file = MappedFile::open(path);
@@ -294,6 +303,7 @@ void read_ptdbg(const fs::path& path, const TraceReadOptions& options,
     throw Error(Code::kUnreadable, path.string() + ": holds no rows");
   }
   rename_duplicates(trace);
+  if (data.exists()) add_unnamed_files(data.path(), trace);
   trace.loader = make_file_loader(data.path(), options, true);
 }
 

@@ -58,6 +58,18 @@ TEST(Ptdbg, TensorsLieInTheDirectoryNamedLikeTheFile) {
   EXPECT_EQ(trace.records[1].unreadable, "") << "an int needs no file";
 }
 
+TEST(Ptdbg, AFileNoRowNamesIsAnUnreadableRecord) {
+  const TempDir dir;
+  const auto pkl = dir.write("myDump.pkl", kRows);
+  std::filesystem::create_directories(dir / "myDump");
+  const Tensor one = f32_tensor({1}, {1});
+  write_npy(dir / "myDump/Functional_linear_0_forward_input.0.npy", one.view);
+  write_npy(dir / "myDump/extra.npy", one.view);
+  const Trace trace = read_only(pkl);
+  ASSERT_EQ(trace.records.size(), 5u);
+  EXPECT_NE(trace.records[4].unreadable.find("extra.npy"), std::string::npos);
+}
+
 TEST(Ptdbg, OldAndNewSpellingsGiveTheSameNames) {
   const TempDir dir;
   const Trace old_names = read_only(dir.write(
