@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config git
-  libhwy-dev libtbb-dev libfmt-dev libcli11-dev
+  libhwy-dev libdnnl-dev libtbb-dev libfmt-dev libcli11-dev
   nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libdeflate-dev libxxhash-dev
   libxlsxwriter-dev libjs-chart.js
   libgtest-dev libgmock-dev librapidcheck-dev

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
 #include "assay/base/error.h"
+#include "assay/core/buffer.h"
 
 namespace assay {
 namespace {
@@ -68,16 +68,6 @@ void gather_strided(const TensorView& view, std::int64_t begin,
   }
 }
 
-std::shared_ptr<std::vector<std::byte>> zeroed_buffer(std::size_t bytes,
-                                                      const Shape& shape) {
-  try {
-    return std::make_shared<std::vector<std::byte>>(bytes);
-  } catch (const std::exception&) {  // bad_alloc or length_error
-    throw Error(Code::kRefused, "no memory for the " + std::to_string(bytes) +
-                                    " bytes of shape " + to_string(shape));
-  }
-}
-
 }  // namespace
 
 std::int64_t TensorView::numel() const {
@@ -108,17 +98,24 @@ std::span<const std::byte> TensorView::bytes() const {
           static_cast<std::size_t>(storage_bytes(dtype, numel()).value())};
 }
 
-Tensor Tensor::zeros(DType dtype, Shape shape) {
+Tensor Tensor::empty(DType dtype, Shape shape, Device device) {
   const auto n = checked_numel(shape);
   const auto size = n ? storage_bytes(dtype, *n) : std::nullopt;
   if (!size) {
     throw Error(Code::kRefused,
                 "shape " + to_string(shape) + " is too large to hold");
   }
-  auto buffer = zeroed_buffer(static_cast<std::size_t>(*size), shape);
+  auto buffer = allocate_buffer(static_cast<std::size_t>(*size));
   Tensor tensor;
-  tensor.view = {dtype, std::move(shape), {}, buffer->data()};
+  tensor.view = {dtype, std::move(shape), {}, buffer.get()};
   tensor.owner = std::move(buffer);
+  tensor.device = device;
+  return tensor;
+}
+
+Tensor Tensor::zeros(DType dtype, Shape shape, Device device) {
+  Tensor tensor = empty(dtype, std::move(shape), device);
+  std::memset(tensor.mutable_data(), 0, tensor.view.bytes().size());
   return tensor;
 }
 
@@ -143,7 +140,8 @@ void gather(const TensorView& view, std::int64_t begin, std::int64_t count,
 
 Tensor contiguous(const Tensor& tensor) {
   if (tensor.view.is_contiguous()) return tensor;
-  Tensor copy = Tensor::zeros(tensor.view.dtype, tensor.view.shape);
+  Tensor copy =
+      Tensor::empty(tensor.dtype(), tensor.shape(), tensor.device);
   gather(tensor.view, 0, tensor.view.numel(), copy.mutable_data());
   return copy;
 }

@@ -1,5 +1,5 @@
-// A tensor as the readers hand it out: dtype, shape, strides and bytes that
-// somebody else owns (a file mapping, a decoded buffer).
+// A tensor: dtype, shape, strides, and bytes that it shares with others: a
+// file mapping, a decoded buffer, memory of its own.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "assay/core/device.h"
 #include "assay/core/dtype.h"
 #include "assay/core/shape.h"
 
@@ -27,14 +28,34 @@ struct TensorView {
   std::span<const std::byte> bytes() const;
 };
 
-// A view plus what keeps its bytes alive.
+// A view plus what keeps its bytes alive. Copies share the bytes.
 struct Tensor {
   TensorView view;
   std::shared_ptr<const void> owner;
+  Device device = Device::kCpu;
 
-  // A tensor over a fresh buffer of `storage_bytes`, zeroed.
-  static Tensor zeros(DType dtype, Shape shape);
-  std::byte* mutable_data();  // only valid on tensors made by zeros()
+  // Contiguous, over memory of its own; `zeros` is zeroed, `empty` undefined.
+  // Throws Error{kRefused} where the shape has no 63-bit size or there is no
+  // memory.
+  static Tensor zeros(DType dtype, Shape shape, Device device = Device::kCpu);
+  static Tensor empty(DType dtype, Shape shape, Device device = Device::kCpu);
+
+  DType dtype() const { return view.dtype; }
+  const Shape& shape() const { return view.shape; }
+  std::int64_t numel() const { return view.numel(); }
+
+  // The elements of a contiguous tensor as T, which the caller chose by the
+  // dtype (bf16 and f16: std::uint16_t codes, fp8: std::uint8_t). The mutable
+  // ones only of tensors made by zeros() and empty().
+  template <typename T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(view.data);
+  }
+  template <typename T>
+  T* mutable_data() {
+    return reinterpret_cast<T*>(mutable_data());
+  }
+  std::byte* mutable_data();
 };
 
 // Copies elements [begin, begin + count) in row-major order of the shape into

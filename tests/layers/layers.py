@@ -22,6 +22,7 @@ ALLOWED = {
     "compare": {"base", "core", "numerics", "formats", "metrics", "trace"},
     "report": {"base", "core", "numerics", "formats", "metrics", "trace",
                "compare"},
+    "te": {"base", "core", "numerics", "kernels"},
     "cli": {"base", "core", "numerics", "kernels", "formats", "metrics",
             "trace", "compare", "report"},
 }
