@@ -36,7 +36,7 @@ test-long: test test-asan
 
 bench:
 	@tools/bootstrap.sh bench
-	@tools/build.sh release $(JOBS) assay bench_stats
+	@tools/build.sh release $(JOBS) assay bench_stats bench_te
 	@tools/run_bench.sh
 
 check:

@@ -10,5 +10,6 @@ mkdir -p "$work"
 printf 'name\tours\tpeer\tratio\tgoal\tverdict\n' >"$table"
 build/release/bin/bench_stats "$table"
 "$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
+"$python" bench/te/bench_te.py build/release/bin/bench_te "$table"
 echo
 column -t -s "$(printf '\t')" "$table"
