@@ -2,10 +2,8 @@
 // their tables.
 #include "assay/kernels/simd/simd_kernels.h"
 
-// Fewer sets, less to compile: those without fused multiply-add cannot give
-// the same bits, those above AVX-512 BW gain nothing here.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include "assay/kernels/simd/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "assay/kernels/simd/simd_kernels.cpp"
 #include <hwy/cache_control.h>
@@ -20,11 +18,6 @@
 
 #include "assay/kernels/detail_constants.h"
 #include "assay/kernels/scalar_half.h"
-
-// The sets that have fused multiply-add and vectors of fp64.
-#undef ASSAY_VECTOR_TARGET
-#define ASSAY_VECTOR_TARGET \
-  (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
 
 #if ASSAY_VECTOR_TARGET
 // In this order: each part uses the ones before it.
@@ -47,20 +40,12 @@ namespace HWY_NAMESPACE {
 
 const KernelTable* table() {
   static constexpr KernelTable kTable = {
-      HWY_TARGET == HWY_AVX3   ? "avx512"
-      : HWY_TARGET == HWY_AVX2 ? "avx2"
-                               : "neon",
-      &PairF64::run,
-      &PairF32::run,
-      &PairHalf<Bf16>::run,
-      &PairHalf<F16>::run,
-      &Detail<LoadF64>::run,
-      &Detail<LoadF32>::run,
-      &Detail<LoadBf16>::run,
-      &Detail<LoadF16>::run,
-      &widen_f32,
-      &widen_bf16,
-      &widen_f16,
+      ASSAY_ISA_NAME,        &PairF64::run,
+      &PairF32::run,         &PairHalf<Bf16>::run,
+      &PairHalf<F16>::run,   &Detail<LoadF64>::run,
+      &Detail<LoadF32>::run, &Detail<LoadBf16>::run,
+      &Detail<LoadF16>::run, &widen_f32,
+      &widen_bf16,           &widen_f16,
   };
   return &kTable;
 }
@@ -80,15 +65,7 @@ namespace assay {
 HWY_EXPORT(table);
 
 std::vector<const KernelTable*> simd_tables() {
-  std::vector<const KernelTable*> tables;
-  const auto supported = hwy::SupportedTargets();
-#if HWY_ARCH_X86
-  if (supported & HWY_AVX3) tables.push_back(N_AVX3::table());
-  if (supported & HWY_AVX2) tables.push_back(N_AVX2::table());
-#elif HWY_TARGETS & HWY_NEON
-  if (supported & HWY_NEON) tables.push_back(N_NEON::table());
-#endif
-  return tables;
+  ASSAY_COLLECT_TABLES(KernelTable, table);
 }
 
 }  // namespace assay
