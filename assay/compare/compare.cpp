@@ -59,6 +59,7 @@ class Comparer {
   Comparison run() {
     const auto start = std::chrono::steady_clock::now();
     describe_standard();
+    result_.command = compare_command(result_, options_);
     const auto pairs = pair_locations(golden_.locations, target_.locations);
     only_pair_ = pairs.size() == 1;
     for (auto begin = pairs.begin(); begin != pairs.end();) {
@@ -70,8 +71,7 @@ class Comparer {
     }
     summarise(result_);
     if (first_) {
-      result_.first_divergence =
-          describe_divergence(result_, *first_, options_);
+      result_.first_divergence = describe_divergence(result_, *first_);
     }
     finish_warnings();
     const auto elapsed = std::chrono::steady_clock::now() - start;

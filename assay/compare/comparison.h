@@ -113,6 +113,7 @@ struct Divergence {
 struct Comparison {
   std::string golden_path, target_path;  // as the user named them
   std::string standard, standard_source, standard_date;
+  std::string command;  // repeats the comparison; --only NAME narrows it
   std::vector<Group> groups;
   std::vector<Row> rows;  // grouped by op, execution order
   Counts counts;

@@ -110,31 +110,6 @@ std::vector<std::string> path_to(const Group& group, const OpRow& op) {
   return path;
 }
 
-std::string command(const Comparison& result, const std::string& only,
-                    const CompareOptions& options) {
-  const auto path = [](const std::string& name) {
-    return shell_quote(name.starts_with("-") ? "./" + name : name);
-  };
-  std::string text = "assay compare " + path(result.golden_path) + " " +
-                     path(result.target_path);
-  const auto add = [&](const char* flag, const std::string& value) {
-    text.append(" ").append(flag).append(" ").append(shell_quote(value));
-  };
-  if (result.standard != "assay") add("--standard", result.standard);
-  if (!options.map_file.empty()) add("--map", options.map_file);
-  if (options.fuzzy) text += " --fuzzy";
-  if (!options.baseline.empty()) add("--baseline", options.baseline);
-  for (const std::string& run : options.noise) add("--noise", run);
-  if (options.read.raw.dtype) {
-    add("--dtype", std::string(traits(*options.read.raw.dtype).name));
-  }
-  if (options.read.raw.shape)
-    add("--shape", to_string(*options.read.raw.shape));
-  if (options.read.raw.big_endian) text += " --big-endian";
-  add("--only", only);
-  return text;
-}
-
 }  // namespace
 
 std::string shell_quote(const std::string& text) {
@@ -156,8 +131,31 @@ std::string shell_quote(const std::string& text) {
   return quoted + "'";
 }
 
-Divergence describe_divergence(const Comparison& result, std::size_t row,
-                               const CompareOptions& options) {
+std::string compare_command(const Comparison& result,
+                            const CompareOptions& options) {
+  const auto path = [](const std::string& name) {
+    return shell_quote(name.starts_with("-") ? "./" + name : name);
+  };
+  std::string text = "assay compare " + path(result.golden_path) + " " +
+                     path(result.target_path);
+  const auto add = [&](const char* flag, const std::string& value) {
+    text.append(" ").append(flag).append(" ").append(shell_quote(value));
+  };
+  if (result.standard != "assay") add("--standard", result.standard);
+  if (!options.map_file.empty()) add("--map", options.map_file);
+  if (options.fuzzy) text += " --fuzzy";
+  if (!options.baseline.empty()) add("--baseline", options.baseline);
+  for (const std::string& run : options.noise) add("--noise", run);
+  if (options.read.raw.dtype) {
+    add("--dtype", std::string(traits(*options.read.raw.dtype).name));
+  }
+  if (options.read.raw.shape)
+    add("--shape", to_string(*options.read.raw.shape));
+  if (options.read.raw.big_endian) text += " --big-endian";
+  return text;
+}
+
+Divergence describe_divergence(const Comparison& result, std::size_t row) {
   const Row& one = result.rows[row];
   const Group& group = result.groups[one.group];
   const OpRow& op = group.ops[one.op];
@@ -171,8 +169,9 @@ Divergence describe_divergence(const Comparison& result, std::size_t row,
   divergence.call_path = path_to(group, op);
   if (op.stack >= 0) divergence.stack = group.stacks[op.stack];
   // A record of a plain file is named itself: its operator is the whole file.
-  divergence.again = command(
-      result, one.role == Role::kTensor ? one.name() : op.name, options);
+  divergence.again =
+      result.command + " --only " +
+      shell_quote(one.role == Role::kTensor ? one.name() : op.name);
   return divergence;
 }
 

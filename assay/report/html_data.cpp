@@ -174,6 +174,7 @@ void write_meta(JsonScope& object, const Comparison& c, std::size_t shown) {
   object.text("golden", c.golden_path);
   object.text("target", c.target_path);
   object.text("standard", c.standard);
+  object.text("command", c.command);
   object.text("standardSource", c.standard_source);
   object.text("standardDate", c.standard_date);
   object.integer("goldenBytes", c.golden_bytes);

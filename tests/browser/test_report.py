@@ -132,7 +132,8 @@ def test_click_on_a_row_shows_its_detail(page):
     row.click()
     assert detail_name(page) == name
     detail = page.find_element(By.ID, "detail")
-    assert f"--only {name}" in detail.find_element(By.CSS_SELECTOR, "code").text
+    command = detail.find_element(By.CSS_SELECTOR, "code").text
+    assert command == f"assay compare gpu npu --map names.yaml --only {name}"
     for heading in ("Both sides", "Figures", "Where the error is", "Operator"):
         assert heading in detail.text
     assert len(detail.find_elements(By.TAG_NAME, "canvas")) == 2

@@ -178,6 +178,7 @@ Comparison RankSet::compare() {
   result.target_path = "target";
   if (!options.standard) options.standard = Standard::load("assay");
   result.standard = options.standard->name();
+  result.command = compare_command(result, options);
   ProgressMeter progress(options);
   std::vector<GroupFindings> findings;
   for (auto& [golden, target] : ranks) {
@@ -198,7 +199,7 @@ Comparison RankSet::compare() {
   const auto first = first_mismatch(findings, result);
   summarise(result);
   if (first) {
-    result.first_divergence = describe_divergence(result, *first, options);
+    result.first_divergence = describe_divergence(result, *first);
   }
   return result;
 }

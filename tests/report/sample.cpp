@@ -259,6 +259,7 @@ void describe(Comparison& c) {
   c.standard = "assay";
   c.standard_source = "layered default of assay";
   c.standard_date = "2026-09-01";
+  c.command = "assay compare gpu npu --map names.yaml";
 }
 
 void name_first_divergence(Comparison& c) {

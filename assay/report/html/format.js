@@ -81,13 +81,8 @@ const shellQuote = (text) =>
   /^[\w.,:=@%+/-]+$/.test(text) ? text
                                 : "'" + text.replaceAll("'", "'\\''") + "'";
 
-function reproduce(row) {
-  const standard = page.meta.standard && page.meta.standard !== 'assay'
-    ? ' --standard ' + shellQuote(page.meta.standard) : '';
-  return 'assay compare ' + shellQuote(page.meta.golden) + ' ' +
-    shellQuote(page.meta.target) + standard + ' --only ' +
-    shellQuote(rowName(row));
-}
+const reproduce = (row) =>
+  page.meta.command + ' --only ' + shellQuote(rowName(row));
 
 const cssColor = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
