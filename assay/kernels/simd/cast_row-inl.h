@@ -1,0 +1,164 @@
+// Rows of float32, bf16 or f16 as vectors of fp32 and back, and their amax.
+// A part of cast.cpp, which includes it once per instruction set: no guard, no
+// includes.
+
+HWY_BEFORE_NAMESPACE();
+namespace assay {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::CappedTag<float, 16>;
+using DU = hn::RebindToUnsigned<DF>;
+using DI = hn::RebindToSigned<DF>;
+using D16 = hn::Rebind<std::uint16_t, DF>;
+using D8 = hn::Rebind<std::uint8_t, DF>;
+using VF = hn::Vec<DF>;
+using VU = hn::Vec<DU>;
+
+HWY_INLINE std::int64_t lanes() {
+  return static_cast<std::int64_t>(hn::Lanes(DF()));
+}
+
+// The low byte, the low half of every lane. AVX-512 has one instruction for
+// what Highway does in two shuffles.
+HWY_INLINE void store_bytes(VU v, std::uint8_t* out) {
+#if HWY_TARGET == HWY_AVX3
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm512_cvtepi32_epi8(v.raw));
+#else
+  hn::StoreU(hn::TruncateTo(D8(), v), D8(), out);
+#endif
+}
+HWY_INLINE void store_halves(VU v, std::uint16_t* out) {
+#if HWY_TARGET == HWY_AVX3
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                      _mm512_cvtepi32_epi16(v.raw));
+#else
+  hn::StoreU(hn::TruncateTo(D16(), v), D16(), out);
+#endif
+}
+
+// How a row is read and written. store() takes no NaN but the quiet one with
+// an empty payload. kNan: the largest magnitude that is no NaN.
+struct RowF32 {
+  using T = float;
+  using Bits = std::uint32_t;
+  static constexpr Bits kInfinity = 0x7f800000u;
+  static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
+  static HWY_INLINE void store(VF v, T* p) { hn::StoreU(v, DF(), p); }
+  static float value(Bits magnitude) { return std::bit_cast<float>(magnitude); }
+};
+
+struct RowBf16 {
+  using T = std::uint16_t;
+  using Bits = std::uint16_t;
+  static constexpr Bits kInfinity = 0x7f80u;
+  static HWY_INLINE VF load(const T* p) {
+    const VU wide = hn::PromoteTo(DU(), hn::LoadU(D16(), p));
+    return hn::BitCast(DF(), hn::ShiftLeft<16>(wide));
+  }
+  static HWY_INLINE void store(VF v, T* p) {
+    const DU du;
+    const VU bits = hn::BitCast(du, v);
+    const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const VU up = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
+    store_halves(hn::ShiftRight<16>(up), p);
+  }
+  static float value(Bits magnitude) { return bf16_value(magnitude); }
+};
+
+struct RowF16 {
+  using T = std::uint16_t;
+  using Bits = std::uint16_t;
+  static constexpr Bits kInfinity = 0x7c00u;
+  using D = hn::Rebind<hwy::float16_t, DF>;
+  static HWY_INLINE VF load(const T* p) {
+    return hn::PromoteTo(
+        DF(), hn::LoadU(D(), reinterpret_cast<const hwy::float16_t*>(p)));
+  }
+  static HWY_INLINE void store(VF v, T* p) {
+    hn::StoreU(hn::DemoteTo(D(), v), D(), reinterpret_cast<hwy::float16_t*>(p));
+  }
+  static float value(Bits magnitude) { return f16_value(magnitude); }
+};
+
+// Largest magnitudes, in the integers of the codes: their order is that of the
+// numbers, and a NaN is what lies above infinity.
+template <typename Row>
+struct Amax {
+  using T = typename Row::T;
+  using Bits = typename Row::Bits;
+  using D = hn::CappedTag<Bits, 64 / sizeof(Bits)>;
+  using V = hn::Vec<D>;
+
+  static HWY_INLINE V magnitude(const T* p) {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const V bits = hn::LoadU(d, reinterpret_cast<const Bits*>(p));
+    const V most =
+        hn::Set(d, static_cast<Bits>(std::numeric_limits<Bits>::max() / 2));
+    const V magnitude = hn::And(bits, most);
+    const auto nan = hn::Gt(hn::BitCast(di, magnitude),
+                            hn::BitCast(di, hn::Set(d, Row::kInfinity)));
+    return hn::IfThenZeroElse(hn::RebindMask(d, nan), magnitude);
+  }
+
+  static float run(const T* x, std::int64_t n) {
+    const D d;
+    const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+    V a = hn::Zero(d), b = a, c = a, e = a;
+    std::int64_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      a = hn::Max(a, magnitude(x + i));
+      b = hn::Max(b, magnitude(x + i + step));
+      c = hn::Max(c, magnitude(x + i + 2 * step));
+      e = hn::Max(e, magnitude(x + i + 3 * step));
+    }
+    for (; i + step <= n; i += step) a = hn::Max(a, magnitude(x + i));
+    if (i < n) {
+      T rest[64 / sizeof(Bits)] = {};
+      std::copy(x + i, x + n, rest);
+      b = hn::Max(b, magnitude(rest));
+    }
+    return reduce(hn::Max(hn::Max(a, b), hn::Max(c, e)));
+  }
+
+  static HWY_INLINE float reduce(V v) {
+    const D d;
+    alignas(64) Bits lane[64 / sizeof(Bits)];
+    hn::Store(v, d, lane);
+    const auto end = lane + hn::Lanes(d);
+    return Row::value(*std::max_element(lane, end));
+  }
+
+  static void blocks(const T* x, std::int64_t n, std::int64_t block,
+                     float* out) {
+    for (std::int64_t i = 0; i < n; i += block)
+      *out++ = run(x + i, std::min(block, n - i));
+  }
+
+  static HWY_INLINE void each_step(const T* x, float* amax) {
+    const DI di;
+    const VF v = hn::Abs(Row::load(x));
+    const VF skipped = hn::IfThenZeroElse(hn::IsNaN(v), v);
+    const auto most = hn::Max(hn::BitCast(di, skipped),
+                              hn::BitCast(di, hn::LoadU(DF(), amax)));
+    hn::StoreU(hn::BitCast(DF(), most), DF(), amax);
+  }
+
+  static void each(const T* x, std::int64_t n, float* amax) {
+    std::int64_t i = 0;
+    for (; i + lanes() <= n; i += lanes()) each_step(x + i, amax + i);
+    if (i == n) return;
+    T rest[16] = {};
+    float most[16] = {};
+    std::copy(x + i, x + n, rest);
+    std::copy(amax + i, amax + n, most);
+    each_step(rest, most);
+    std::copy(most, most + (n - i), amax + i);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace assay
+HWY_AFTER_NAMESPACE();
