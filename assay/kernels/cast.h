@@ -65,6 +65,10 @@ struct CastKernels {
   const char* isa;
   CastType<float> f32;
   CastType<std::uint16_t> bf16, f16;
+  // fp32 to the codes of a half format, nearest even, overflow to infinity;
+  // any NaN becomes the quiet one with an empty payload.
+  void (*to_bf16)(const float* x, std::int64_t n, std::uint16_t* out);
+  void (*to_f16)(const float* x, std::int64_t n, std::uint16_t* out);
   // out[c * out_stride + r] = in[r * in_stride + c], strides in bytes.
   void (*transpose)(const std::uint8_t* in, std::int64_t in_stride,
                     std::int64_t rows, std::int64_t columns, std::uint8_t* out,

@@ -244,6 +244,30 @@ TEST_P(CastKernelsTest, AmaxSkipsNanAndKeepsInfinity) {
   EXPECT_EQ(GetParam()->f16.amax(f16, 4), 3.0f);
 }
 
+TEST_P(CastKernelsTest, RoundsToHalfFormats) {
+  for (DType like : {DType::kE5M2, DType::kF16, DType::kBF16}) {
+    std::vector<float> x =
+        hard_floats(like == DType::kE5M2 ? like : DType::kE4M3FN);
+    if (like != DType::kE5M2) {  // every value with its upper midpoint
+      for (unsigned code = 0; code < 0xffff; ++code) {
+        const double v = decode_float(like, code);
+        const double w = decode_float(like, code + 1);
+        x.push_back(static_cast<float>(v));
+        x.push_back(static_cast<float>((v + w) / 2));
+      }
+    }
+    const auto n = static_cast<std::int64_t>(x.size());
+    std::vector<std::uint16_t> bf16(x.size()), f16(x.size());
+    GetParam()->to_bf16(x.data(), n, bf16.data());
+    GetParam()->to_f16(x.data(), n, f16.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto v = static_cast<double>(x[i]);
+      ASSERT_EQ(bf16[i], encode_float(DType::kBF16, v)) << v;
+      ASSERT_EQ(f16[i], encode_float(DType::kF16, v)) << v;
+    }
+  }
+}
+
 TEST_P(CastKernelsTest, TransposesEveryShape) {
   for (std::int64_t rows : {1, 15, 16, 17, 63, 64, 65, 130}) {
     for (std::int64_t columns : {1, 15, 16, 17, 255, 256, 300}) {

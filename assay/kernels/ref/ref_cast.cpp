@@ -107,6 +107,10 @@ struct Rows {
     for (std::int64_t i = 0; i < n; ++i)
       out[i] = larger(out[i], std::fabs(Type::value(x[i])));
   }
+  static void round(const float* x, std::int64_t n, T* out) {
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = Type::round(static_cast<double>(x[i]));
+  }
   template <std::size_t... kIndex>
   static constexpr CastType<T> table(std::index_sequence<kIndex...>) {
     return {
@@ -127,7 +131,9 @@ void transpose(const std::uint8_t* in, std::int64_t in_stride,
 
 }  // namespace
 
-const CastKernels kRefCast = {"scalar", Rows<F32>::table(), Rows<Bf16>::table(),
-                              Rows<F16>::table(), &transpose};
+const CastKernels kRefCast = {
+    "scalar",           Rows<F32>::table(), Rows<Bf16>::table(),
+    Rows<F16>::table(), &Rows<Bf16>::round, &Rows<F16>::round,
+    &transpose};
 
 }  // namespace assay

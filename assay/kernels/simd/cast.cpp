@@ -39,8 +39,8 @@ const CastKernels* cast_table() {
   static constexpr CastKernels kTable = {
       ASSAY_ISA_NAME,           cast_type<RowF32>(kAll),
       cast_type<RowBf16>(kAll), cast_type<RowF16>(kAll),
-      &transpose_bytes,
-  };
+      &round_row<RowBf16>,      &round_row<RowF16>,
+      &transpose_bytes};
   return &kTable;
 }
 

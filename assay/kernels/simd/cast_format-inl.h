@@ -126,11 +126,8 @@ struct Convert {
   template <typename Factors>
   static HWY_INLINE void decode_step(const std::uint8_t* codes, Factors factors,
                                      std::int64_t i, T* out) {
-    const DF df;
     const VU wide = hn::PromoteTo(DU(), hn::LoadU(D8(), codes));
-    const VF v = hn::Mul(F::decode(wide), factors.at(i));
-    const VF nan = hn::BitCast(df, hn::Set(DU(), 0x7fc00000));
-    Row::store(hn::IfThenElse(hn::IsNaN(v), nan, v), out);
+    Row::store(quiet(hn::Mul(F::decode(wide), factors.at(i))), out);
   }
 
   template <typename Factors>

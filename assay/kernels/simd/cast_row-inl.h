@@ -39,7 +39,8 @@ HWY_INLINE void store_halves(VU v, std::uint16_t* out) {
 }
 
 // How a row is read and written. store() takes no NaN but the quiet one with
-// an empty payload. kNan: the largest magnitude that is no NaN.
+// an empty payload. kInfinity: the largest
+// magnitude that is no NaN.
 struct RowF32 {
   using T = float;
   using Bits = std::uint32_t;
@@ -81,6 +82,25 @@ struct RowF16 {
   }
   static float value(Bits magnitude) { return f16_value(magnitude); }
 };
+
+// NaN as store() takes it.
+HWY_INLINE VF quiet(VF v) {
+  const VF nan = hn::BitCast(DF(), hn::Set(DU(), 0x7fc00000));
+  return hn::IfThenElse(hn::IsNaN(v), nan, v);
+}
+
+template <typename Row>
+void round_row(const float* x, std::int64_t n, typename Row::T* out) {
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes())
+    Row::store(quiet(RowF32::load(x + i)), out + i);
+  if (i == n) return;
+  float rest[16] = {};
+  typename Row::T rounded[16];
+  std::copy(x + i, x + n, rest);
+  Row::store(quiet(RowF32::load(rest)), rounded);
+  std::copy(rounded, rounded + (n - i), out + i);
+}
 
 // Largest magnitudes, in the integers of the codes: their order is that of the
 // numbers, and a NaN is what lies above infinity.
