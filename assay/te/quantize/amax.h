@@ -1,0 +1,19 @@
+// The largest magnitude of a tensor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "assay/core/tensor.h"
+
+namespace assay::te {
+
+// max |x| over a contiguous float32, bfloat16 or float16 tensor; NaN is passed
+// over, as fmax does; 0 for an empty tensor. The same for any number of
+// threads.
+float tensor_amax(const Tensor& x);
+
+// The same of n elements in memory, on one thread.
+float amax_of(Device device, DType dtype, const std::byte* x, std::int64_t n);
+
+}  // namespace assay::te

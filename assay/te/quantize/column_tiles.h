@@ -1,0 +1,32 @@
+// Walks a matrix in tiles and hands them out transposed: how recipes that
+// store columns as rows read their input once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "assay/core/tensor.h"
+
+namespace assay::te {
+
+// Part of the transposed matrix: row c of it holds elements [row, row + rows)
+// of column `column` + c. Lies at data + c * rows elements.
+struct ColumnTile {
+  std::int64_t row, rows;
+  std::int64_t column, columns;
+  std::byte* data;
+};
+
+// Rows and columns of a tile at most: 64 x 128 elements stay in the first-level
+// cache beside the source; 128 rows are 64 bytes of FP4 codes.
+inline constexpr std::int64_t kTileRows = 128;
+inline constexpr std::int64_t kTileColumns = 64;
+
+// Calls body for the tiles of rows [row, row + rows), columns [column,
+// column + columns) of the contiguous matrix x with 16-bit or 32-bit elements,
+// one after the other; the data may be changed and is gone afterwards.
+void for_column_tiles(const Tensor& x, std::int64_t row, std::int64_t rows,
+                      std::int64_t column, std::int64_t columns,
+                      const std::function<void(const ColumnTile&)>& body);
+
+}  // namespace assay::te

@@ -1,0 +1,76 @@
+// MXFP8 quantisation, its scales and the tiled layout of them.
+#include <bit>
+#include <string>
+
+#include "assay/numerics/mxfp8_scale.h"
+#include "assay/te/quantize/layout.h"
+#include "assay/te/quantize/mxfp8.h"
+#include "assay/te/quantize/scale_tiles.h"
+#include "tests/oracle/oracle.h"
+
+namespace assay::oracle {
+namespace {
+
+using te::QuantizedData;
+
+DType format_of(const Case& c) {
+  return c.text("format") == "e5m2" ? DType::kE5M2 : DType::kE4M3FN;
+}
+
+Tensor flat(Tensor t) {
+  t.view.shape = {t.numel()};
+  t.view.strides.clear();
+  return t;
+}
+
+void give_direction(const Case& c, Answers& answers, const std::string& side,
+                    const QuantizedData& q, const Shape& shape) {
+  answers.give("code_" + side, q.data);
+  answers.give("scale_" + side, q.scale_inv);
+  const std::string swizzled = "scale_" + side + "_swizzled";
+  const QuantizedData tiled =
+      te::with_layout(q, shape, te::ScaleLayout::kSwizzled);
+  if (c.has_array(swizzled)) answers.give(swizzled, flat(tiled.scale_inv));
+  const std::string values = "dequant_" + side + "_f32";
+  // From the tiled scales: the way back is checked too.
+  if (c.has_array(values))
+    answers.give(values, te::dequantize(tiled, shape, DType::kF32));
+}
+
+void run_quantize(const Case& c, Answers& answers) {
+  const bool square =
+      c.has("block") && c.text("block").find("2D") != std::string::npos;
+  te::MXFP8Quantizer quantizer(format_of(c), square);
+  const te::QuantizedTensor q = quantizer.quantize(c.input("x"));
+  give_direction(c, answers, "row", *q.rowwise, q.shape);
+  give_direction(c, answers, "col", *q.columnwise, q.shape);
+}
+
+void run_scale_table(const Case& c, Answers& answers) {
+  for (const std::string name : {"e4m3", "e5m2"}) {
+    const DType format = name == "e4m3" ? DType::kE4M3FN : DType::kE5M2;
+    const Tensor amax = c.array("amax_" + name);
+    Tensor codes = Tensor::empty(DType::kE8M0, amax.shape());
+    Tensor factors = Tensor::empty(DType::kF32, amax.shape());
+    for (std::int64_t i = 0; i < amax.numel(); ++i) {
+      const std::uint8_t code = mx_scale_code(amax.data<float>()[i], format);
+      codes.mutable_data<std::uint8_t>()[i] = code;
+      factors.mutable_data<float>()[i] = mx_factor(code);
+    }
+    answers.give("exponent_" + name, codes);
+    answers.give("factor_" + name, factors);
+  }
+}
+
+void run_swizzle(const Case& c, Answers& answers) {
+  answers.give("row_swizzled", flat(te::swizzle_scales(c.array("row_in"))));
+  answers.give("col_swizzled",
+               flat(te::swizzle_scales_transposed(c.array("col_in"))));
+}
+
+const Registration kQuantize{"mxfp8_", run_quantize};
+const Registration kScales{"mxfp8_scale_table", run_scale_table};
+const Registration kSwizzle{"swizzle_", run_swizzle};
+
+}  // namespace
+}  // namespace assay::oracle
