@@ -4,6 +4,7 @@
 #include <string>
 
 #include "assay/te/check.h"
+#include "assay/te/quantize/layout_block128.h"
 #include "assay/te/quantize/scale_tiles.h"
 
 namespace assay::te {
@@ -98,7 +99,7 @@ QuantizedData with_layout(const QuantizedData& q, const Shape& shape,
                           ScaleLayout layout) {
   if (q.layout == layout) return q;
   if (q.mode == ScalingMode::kBlock1D || q.mode == ScalingMode::kBlock2D)
-    return q;
+    return block128_with_layout(q, shape, layout);
   QuantizedData out = q;
   out.layout = layout;
   if (!has_tiles(q.mode)) {

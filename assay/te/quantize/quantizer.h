@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "assay/te/quantize/quantized_tensor.h"
 
@@ -36,6 +38,15 @@ class Quantizer {
   // tensor of `dtype`. Per-tensor quantisers take x unrounded, block formats
   // round it to `dtype` first, as NVTE's fused kernels do.
   virtual QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) = 0;
+
+  // One result for each tensor, as quantize() of one after the other; the
+  // quantisers of per-tensor and block-128 scaling do it in one parallel loop.
+  virtual std::vector<QuantizedTensor> quantize_multi(
+      std::span<const Tensor> xs) {
+    std::vector<QuantizedTensor> out;
+    for (const Tensor& x : xs) out.push_back(quantize(x));
+    return out;
+  }
 
   virtual ScalingMode mode() const = 0;
   virtual DType format() const = 0;

@@ -1,0 +1,164 @@
+#include "assay/te/quantize/block128_jobs.h"
+
+#include <cstring>
+
+#include "assay/te/check.h"
+#include "assay/te/quantize/tile.h"
+
+namespace assay::te {
+namespace {
+
+constexpr std::int64_t kSide = 128;
+// Columns of a strip: read from memory once, then from the second-level cache.
+constexpr std::int64_t kWide = 512;
+
+// The parts of a pass as the loops want them.
+template <typename T>
+class Strips {
+ public:
+  Strips(Block128Pass& pass, const CastType<T>& type)
+      : x_(pass.x.data<T>()),
+        type_(type),
+        format_(type.format[static_cast<std::size_t>(
+            cast_format_index(pass.options.format))]),
+        transpose_(cast_kernels(pass.x.device).transpose),
+        rowwise_(place(pass.out.rowwise)),
+        columnwise_(place(pass.out.columnwise)),
+        fp8_max_(format_max(pass.options.format)),
+        scale_{pass.options.pow2, pass.options.epsilon,
+               block_value_for_inf(pass.x.dtype())} {
+    const auto [m, k] = matrix_shape(pass.x.shape());
+    m_ = m;
+    k_ = k;
+  }
+
+  // 1 x 128: rows, then 128 x 128 tiles for the columns.
+  void run_1d(const Tile& strip) {
+    if (rowwise_.codes != nullptr)
+      for (std::int64_t r = 0; r < strip.rows; ++r) row(strip, r);
+    if (columnwise_.codes == nullptr) return;
+    const Tiling tiles{strip.rows, strip.columns, kSide, kSide};
+    for (std::int64_t i = 0; i < tiles.count(); ++i)
+      columns(inside(strip, tiles.at(i)));
+  }
+
+  // 128 x 128.
+  void run_2d(const Tile& strip) {
+    const Tiling tiles{strip.rows, strip.columns, kSide, kSide};
+    for (std::int64_t i = 0; i < tiles.count(); ++i)
+      square(inside(strip, tiles.at(i)));
+  }
+
+ private:
+  struct Place {
+    std::uint8_t* codes = nullptr;
+    float* scale_inv = nullptr;
+    std::int64_t scale_stride = 0;
+  };
+
+  static Place place(std::optional<QuantizedData>& q) {
+    if (!q) return {};
+    return {q->data.mutable_data<std::uint8_t>(),
+            q->scale_inv.mutable_data<float>(), q->scale_inv.shape()[1]};
+  }
+  static Tile inside(const Tile& strip, const Tile& t) {
+    return {strip.row + t.row, t.rows, strip.column + t.column, t.columns};
+  }
+
+  const T* at(std::int64_t row, std::int64_t column) const {
+    return x_ + row * k_ + column;
+  }
+
+  // Maxima become factors in place; their inverses go to `inverse`.
+  void to_scales(float* amax, std::int64_t n, float* inverse,
+                 std::int64_t stride) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      amax[i] = compute_scale(amax[i], fp8_max_, scale_);
+      inverse[i * stride] = scale_inverse(amax[i]);
+    }
+  }
+
+  void row(const Tile& strip, std::int64_t r) const {
+    float factors[kWide / kSide];
+    const std::int64_t row = strip.row + r;
+    const T* x = at(row, strip.column);
+    type_.amax_blocks(x, strip.columns, kSide, factors);
+    to_scales(
+        factors, ceil_div(strip.columns, kSide),
+        rowwise_.scale_inv + row * rowwise_.scale_stride + strip.column / kSide,
+        1);
+    format_.cast_blocks(x, strip.columns, kSide, factors,
+                        rowwise_.codes + row * k_ + strip.column);
+  }
+
+  void columns(const Tile& tile) const {
+    float factors[kSide] = {};
+    for (std::int64_t r = 0; r < tile.rows; ++r)
+      type_.amax_each(at(tile.row + r, tile.column), tile.columns, factors);
+    to_scales(factors, tile.columns,
+              columnwise_.scale_inv + tile.column * columnwise_.scale_stride +
+                  tile.row / kSide,
+              columnwise_.scale_stride);
+    TileCodes codes;
+    for (std::int64_t r = 0; r < tile.rows; ++r)
+      format_.cast_each(at(tile.row + r, tile.column), tile.columns, factors,
+                        codes.row(r));
+    store_transposed(tile, codes);
+  }
+
+  void square(const Tile& tile) const {
+    float factor = 0;
+    for (std::int64_t r = 0; r < tile.rows; ++r)
+      factor = std::max(
+          factor, type_.amax(at(tile.row + r, tile.column), tile.columns));
+    float inverse;
+    to_scales(&factor, 1, &inverse, 1);
+    const std::int64_t down = tile.row / kSide, right = tile.column / kSide;
+    TileCodes codes;
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const std::int64_t row = tile.row + r;
+      format_.cast(at(row, tile.column), tile.columns, factor, codes.row(r));
+      if (rowwise_.codes != nullptr)
+        std::memcpy(rowwise_.codes + row * k_ + tile.column, codes.row(r),
+                    static_cast<std::size_t>(tile.columns));
+    }
+    if (rowwise_.codes != nullptr)
+      rowwise_.scale_inv[down * rowwise_.scale_stride + right] = inverse;
+    if (columnwise_.codes == nullptr) return;
+    columnwise_.scale_inv[right * columnwise_.scale_stride + down] = inverse;
+    store_transposed(tile, codes);
+  }
+
+  void store_transposed(const Tile& tile, const TileCodes& codes) const {
+    transpose_(codes.codes, TileCodes::kStride, tile.rows, tile.columns,
+               columnwise_.codes + tile.column * m_ + tile.row, m_);
+  }
+
+  const T* x_;
+  const CastType<T>& type_;
+  const CastFormat<T>& format_;
+  decltype(CastKernels::transpose) transpose_;
+  Place rowwise_, columnwise_;
+  float fp8_max_;
+  ScaleOptions scale_;
+  std::int64_t m_ = 0, k_ = 0;
+};
+
+}  // namespace
+
+Job block128_job(Block128Pass& pass) {
+  const auto [m, k] = matrix_shape(pass.x.shape());
+  const Tiling strips{m, k, kSide, kWide};
+  return {strips.count(), [&pass, strips](std::int64_t i) {
+            with_cast_type(cast_kernels(pass.x.device), pass.x.dtype(),
+                           [&]<typename T>(const CastType<T>& type, T) {
+                             Strips<T> work(pass, type);
+                             if (pass.options.block_dim == 1)
+                               work.run_1d(strips.at(i));
+                             else
+                               work.run_2d(strips.at(i));
+                           });
+          }};
+}
+
+}  // namespace assay::te
