@@ -5,11 +5,16 @@
 
 #include "assay/kernels/family.h"
 #include "assay/kernels/ref/ref_block_quant.h"
+#include "assay/kernels/simd/block_quant.h"
 
 namespace assay {
 
 std::span<const BlockQuantKernels* const> all_block_quant_kernels() {
-  static const std::vector<const BlockQuantKernels*> all = {&kRefBlockQuant};
+  static const std::vector<const BlockQuantKernels*> all = [] {
+    std::vector<const BlockQuantKernels*> found = simd_block_quant_tables();
+    found.push_back(&kRefBlockQuant);
+    return found;
+  }();
   return all;
 }
 

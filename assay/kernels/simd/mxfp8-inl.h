@@ -1,0 +1,273 @@
+// MXFP8 blocks of 32 along rows and down columns.
+// A part of block_quant.cpp, after block_max-inl.h: no guard, no includes.
+
+HWY_BEFORE_NAMESPACE();
+namespace assay {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// E8M0 codes of fp32 amaxes: mx_scale_code() lane by lane.
+template <DType kFormat>
+HWY_INLINE VU mx_codes(VF amax) {
+  const DF df;
+  const DU du;
+  const VF scaled = hn::Mul(amax, hn::Set(df, mx_inverse_max(kFormat)));
+  const VU bits = hn::BitCast(du, scaled);
+  // Any mantissa bit carries into the exponent; of a subnormal only what is
+  // above 2^-127.
+  const auto normal = hn::Ge(scaled, hn::Set(df, 0x1p-126f));
+  const VU most = hn::IfThenElse(hn::RebindMask(du, normal),
+                                 hn::Set(du, 0x7fffff), hn::Set(du, 0x3fffff));
+  const VU code =
+      hn::Min(hn::ShiftRight<23>(hn::Add(bits, most)), hn::Set(du, 0xfe));
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(amax)), hn::Set(du, 0xff),
+                        code);
+}
+
+// mx_factor() lane by lane.
+HWY_INLINE VF mx_factors(VU code) {
+  const DF df;
+  const DU du;
+  const VU field = hn::ShiftLeft<23>(hn::Sub(hn::Set(du, 254), code));
+  const VU finite = hn::Max(field, hn::Set(du, 0x00400000));
+  const auto nan = hn::Eq(code, hn::Set(du, 0xff));
+  return hn::BitCast(df, hn::IfThenElse(nan, hn::Set(du, 0x7fc00000), finite));
+}
+
+template <typename Row, DType kFormat>
+struct Mxfp8 {
+  using T = typename Row::T;
+  using Bits = typename Row::Bits;
+  using Max = BlockMax<Row, kMxBlock, true>;
+  using F = Fp8<kFormat>;
+  static constexpr std::int64_t kPanel = 128;  // columns worked on at a time
+  static constexpr std::int64_t kRows = kMxBlock;
+
+  // Codes and factors of `n` amaxes, n a multiple of 16.
+  static HWY_INLINE void scales(const Bits* amax, std::int64_t n,
+                                std::uint8_t* codes, float* factors) {
+    for (std::int64_t i = 0; i < n; i += lanes()) {
+      const VU code = mx_codes<kFormat>(magnitudes_as_f32<Row>(amax + i));
+      store_bytes(code, codes + i);
+      hn::StoreU(mx_factors(code), DF(), factors + i);
+    }
+  }
+
+  // One block of 32 under one factor, or a factor for each column.
+  static HWY_INLINE void encode(const T* x, float factor, std::uint8_t* out) {
+    const VF f = hn::Set(DF(), factor);
+    for (std::int64_t i = 0; i < kMxBlock; i += lanes())
+      store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
+  }
+  static HWY_INLINE void encode_each(const T* x, const float* factors,
+                                     std::uint8_t* out) {
+    for (std::int64_t i = 0; i < kMxBlock; i += lanes()) {
+      const VF f = hn::LoadU(DF(), factors + i);
+      store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
+    }
+  }
+
+  // ---- Row-wise only: every row is a sequence of blocks.
+
+  // n <= 16 whole blocks in a row.
+  static HWY_INLINE void run(const T* x, std::int64_t n, std::uint8_t* codes,
+                             std::uint8_t* scale_codes) {
+    alignas(64) Bits amax[16] = {};
+    alignas(64) std::uint8_t some[16];
+    alignas(64) float factors[16];
+    std::int64_t i = 0;
+    for (; i + Max::kGroup <= n; i += Max::kGroup)
+      Max::group(x + i * kMxBlock, kMxBlock, amax + i);
+    for (; i < n; ++i) amax[i] = single(x + i * kMxBlock);
+    scales(amax, 16, some, factors);
+    std::memcpy(scale_codes, some, static_cast<std::size_t>(n));
+    for (i = 0; i < n; ++i)
+      encode(x + i * kMxBlock, factors[i], codes + i * kMxBlock);
+  }
+
+  static HWY_NOINLINE Bits single(const T* x) {
+    const typename Max::D d;
+    alignas(64) Bits lane[kMxBlock];
+    hn::Store(Max::of_block(x), d, lane);
+    return *std::max_element(lane, lane + hn::Lanes(d));
+  }
+
+  static void row(const T* x, std::int64_t columns, std::uint8_t* codes,
+                  std::uint8_t* scale_codes) {
+    const std::int64_t blocks = columns / kMxBlock;
+    for (std::int64_t b = 0; b < blocks; b += 16) {
+      run(x + b * kMxBlock, std::min<std::int64_t>(16, blocks - b),
+          codes + b * kMxBlock, scale_codes + b);
+    }
+    const std::int64_t rest = columns - blocks * kMxBlock;
+    if (rest == 0) return;
+    T last[kMxBlock] = {};
+    std::uint8_t last_codes[kMxBlock];
+    std::copy(x + blocks * kMxBlock, x + columns, last);
+    run(last, 1, last_codes, scale_codes + blocks);
+    std::copy(last_codes, last_codes + rest, codes + blocks * kMxBlock);
+  }
+
+  static void rows(const Mxfp8Strip& s) {
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+      row(reinterpret_cast<const T*>(s.x) + r * s.stride, s.columns,
+          s.row_codes + r * s.code_stride,
+          s.row_scales + r * s.row_scale_stride);
+    }
+  }
+
+  // ---- Columns, and rows with them: panels of 32 x 128, copied so that every
+  // line is read from memory once, wherever its address would conflict.
+
+  struct Panel {
+    alignas(64) T x[kRows * kPanel];
+    alignas(64) float row_factors[kPanel / kMxBlock][kRows];
+    alignas(64) float column_factors[kPanel];
+    alignas(64) std::uint8_t row_scales[kPanel / kMxBlock][kRows];
+    alignas(64) std::uint8_t column_scales[kPanel];
+    // Where a panel is not whole.
+    alignas(64) std::uint8_t codes[kRows * kPanel];
+  };
+
+  static HWY_INLINE void copy_row(const T* x, T* out) {
+    const hn::CappedTag<Bits, 64 / sizeof(Bits)> d;
+    for (std::size_t i = 0; i < kPanel; i += hn::Lanes(d)) {
+      hn::Store(hn::LoadU(d, reinterpret_cast<const Bits*>(x) + i), d,
+                reinterpret_cast<Bits*>(out) + i);
+    }
+  }
+
+  static void load(const Mxfp8Strip& s, std::int64_t c, Panel& p) {
+    const auto* x = reinterpret_cast<const T*>(s.x) + c;
+    const std::int64_t width = std::min(kPanel, s.columns - c);
+    if (width == kPanel && s.rows == kRows) {
+      for (std::int64_t r = 0; r < kRows; ++r)
+        copy_row(x + r * s.stride, p.x + r * kPanel);
+      return;
+    }
+    std::fill(p.x, p.x + kRows * kPanel, T{});
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      std::copy(x + r * s.stride, x + r * s.stride + width, p.x + r * kPanel);
+  }
+
+  static void column_amax(const Panel& p, Bits* amax) {
+    const typename Max::D d;
+    for (std::size_t c = 0; c < kPanel; c += hn::Lanes(d)) {
+      auto most = hn::Zero(d);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        const auto* at = reinterpret_cast<const Bits*>(p.x) + r * kPanel + c;
+        most = hn::Max(most, Max::magnitude(hn::Load(d, at)));
+      }
+      hn::Store(most, d, amax + c);
+    }
+  }
+
+  static void find_scales(const Mxfp8Strip& s, Panel& p) {
+    alignas(64) Bits amax[kPanel];
+    if (s.column_codes != nullptr || s.square) {
+      column_amax(p, amax);
+      if (s.square) spread_tiles(amax);
+      scales(amax, kPanel, p.column_scales, p.column_factors);
+    }
+    if (s.row_codes == nullptr) return;
+    for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
+      if (s.square) {
+        std::fill(amax, amax + kRows, amax[b * kMxBlock]);
+      } else {
+        for (std::int64_t r = 0; r < kRows; r += Max::kGroup)
+          Max::group(p.x + r * kPanel + b * kMxBlock, kPanel, amax + r);
+      }
+      scales(amax, kRows, p.row_scales[b], p.row_factors[b]);
+    }
+  }
+
+  // Each column's amax becomes that of its tile.
+  static void spread_tiles(Bits* amax) {
+    for (std::int64_t b = 0; b < kPanel; b += kMxBlock) {
+      const Bits most = *std::max_element(amax + b, amax + b + kMxBlock);
+      std::fill(amax + b, amax + b + kMxBlock, most);
+    }
+  }
+
+  static void encode_rows(const Panel& p, std::uint8_t* out,
+                          std::int64_t stride) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
+        const std::int64_t c = b * kMxBlock;
+        encode(p.x + r * kPanel + c, p.row_factors[b][r], out + r * stride + c);
+      }
+    }
+  }
+  static void encode_columns(const Panel& p, std::uint8_t* out,
+                             std::int64_t stride) {
+    for (std::int64_t r = 0; r < kRows; ++r)
+      for (std::int64_t c = 0; c < kPanel; c += kMxBlock)
+        encode_each(p.x + r * kPanel + c, p.column_factors + c,
+                    out + r * stride + c);
+  }
+
+  // Codes of panel column c on, through the panel's own where it is not whole.
+  template <typename Encode>
+  static HWY_INLINE void store_codes(const Mxfp8Strip& s, std::int64_t c,
+                                     Panel& p, std::uint8_t* codes,
+                                     const Encode& encode_all) {
+    const std::int64_t width = std::min(kPanel, s.columns - c);
+    if (width == kPanel && s.rows == kRows)
+      return encode_all(p, codes + c, s.code_stride);
+    encode_all(p, p.codes, kPanel);
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+      const std::uint8_t* from = p.codes + r * kPanel;
+      std::copy(from, from + width, codes + r * s.code_stride + c);
+    }
+  }
+
+  static void store_scales(const Mxfp8Strip& s, std::int64_t c,
+                           const Panel& p) {
+    const std::int64_t width = std::min(kPanel, s.columns - c);
+    if (s.column_codes != nullptr)
+      std::copy(p.column_scales, p.column_scales + width, s.column_scales + c);
+    if (s.row_codes == nullptr) return;
+    const std::int64_t blocks = (width + kMxBlock - 1) / kMxBlock;
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t b = 0; b < blocks; ++b)
+        s.row_scales[r * s.row_scale_stride + c / kMxBlock + b] =
+            p.row_scales[b][r];
+  }
+
+  static void panels(const Mxfp8Strip& s) {
+    Panel p;
+    for (std::int64_t c = 0; c < s.columns; c += kPanel) {
+      load(s, c, p);
+      find_scales(s, p);
+      store_scales(s, c, p);
+      if (s.row_codes != nullptr)
+        store_codes(s, c, p, s.row_codes, &encode_rows);
+      if (s.column_codes != nullptr)
+        store_codes(s, c, p, s.column_codes, &encode_columns);
+    }
+  }
+
+  static void quantize(const Mxfp8Strip& s) {
+    if (s.column_codes == nullptr && !s.square) {
+      if (s.row_codes != nullptr) rows(s);
+    } else {
+      panels(s);
+    }
+  }
+};
+
+template <typename Row>
+void mxfp8_of_input(const Mxfp8Strip& s) {
+  if (s.format == DType::kE5M2) return Mxfp8<Row, DType::kE5M2>::quantize(s);
+  Mxfp8<Row, DType::kE4M3FN>::quantize(s);
+}
+
+inline void mxfp8_quantize(const Mxfp8Strip& s) {
+  if (s.input == DType::kBF16) return mxfp8_of_input<RowBf16>(s);
+  if (s.input == DType::kF16) return mxfp8_of_input<RowF16>(s);
+  mxfp8_of_input<RowF32>(s);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace assay
+HWY_AFTER_NAMESPACE();
