@@ -117,6 +117,11 @@ struct BlockQuantKernels {
   // Bit i of `sign_mask` set: element i is negated first.
   void (*hadamard16)(std::uint16_t* x, std::int64_t vectors,
                      std::uint16_t sign_mask);
+  // The same down each of `columns` columns of sixteen rows `stride` apart,
+  // into sixteen rows `out_stride` apart.
+  void (*hadamard16_columns)(const std::uint16_t* x, std::int64_t stride,
+                             std::int64_t columns, std::uint16_t sign_mask,
+                             std::uint16_t* out, std::int64_t out_stride);
 };
 
 // Thread-safe.

@@ -268,5 +268,42 @@ TEST(BlockQuantKernels, Nvfp4DecodeIsTheSameOnEverySet) {
   }
 }
 
+TEST(BlockQuantKernels, HadamardIsTheSameOnEverySet) {
+  for (const Fill fill : kFills) {
+    for (const std::uint16_t signs : {0x0000, 0xd7e8, 0x0001}) {
+      const auto x = random_input(DType::kBF16, 37 * 16, fill, 7);
+      std::vector<std::uint16_t> in(37 * 16);
+      std::memcpy(in.data(), x.data(), x.size());
+      std::vector<std::uint16_t> rows = in, columns(16 * 40, 1);
+      kRefBlockQuant.hadamard16(rows.data(), 37, signs);
+      kRefBlockQuant.hadamard16_columns(in.data(), 37, 37, signs,
+                                        columns.data(), 40);
+      for (const BlockQuantKernels* k : all_block_quant_kernels()) {
+        std::vector<std::uint16_t> ours = in, across(16 * 40, 1);
+        k->hadamard16(ours.data(), 37, signs);
+        k->hadamard16_columns(in.data(), 37, 37, signs, across.data(), 40);
+        EXPECT_EQ(ours, rows) << k->isa;
+        EXPECT_EQ(across, columns) << k->isa;
+      }
+    }
+  }
+}
+
+// A unit vector gives a row of the matrix: the definition, not the butterfly.
+TEST(BlockQuantKernels, HadamardOfUnitVectors) {
+  for (const BlockQuantKernels* k : all_block_quant_kernels()) {
+    for (int i = 0; i < 16; ++i) {
+      std::uint16_t x[16] = {};
+      x[i] = 0x3f80;
+      k->hadamard16(x, 1, 0x0008);
+      for (int j = 0; j < 16; ++j) {
+        const int flips =
+            __builtin_popcount(static_cast<unsigned>(i & j)) + (i == 3);
+        EXPECT_EQ(x[j], flips % 2 ? 0xbe80 : 0x3e80) << i << " " << j;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -253,12 +253,23 @@ void hadamard16(std::uint16_t* x, std::int64_t vectors,
   }
 }
 
+void hadamard16_columns(const std::uint16_t* x, std::int64_t stride,
+                        std::int64_t columns, std::uint16_t sign_mask,
+                        std::uint16_t* out, std::int64_t out_stride) {
+  for (std::int64_t c = 0; c < columns; ++c) {
+    std::uint16_t column[16];
+    for (int i = 0; i < 16; ++i) column[i] = x[i * stride + c];
+    hadamard16(column, 1, sign_mask);
+    for (int i = 0; i < 16; ++i) out[i * out_stride + c] = column[i];
+  }
+}
+
 }  // namespace
 
 const BlockQuantKernels kRefBlockQuant = {
     "scalar",      &mxfp8_quantize,           &nvfp4_quantize,
     &nvfp4_decode, &transpose<std::uint16_t>, &transpose<std::uint32_t>,
-    &hadamard16,
+    &hadamard16,   &hadamard16_columns,
 };
 
 }  // namespace assay

@@ -33,6 +33,7 @@
 #include "assay/kernels/simd/block_max-inl.h"
 #include "assay/kernels/simd/mxfp8-inl.h"
 #include "assay/kernels/simd/nvfp4-inl.h"
+#include "assay/kernels/simd/hadamard-inl.h"
 // clang-format on
 #endif
 
@@ -50,7 +51,8 @@ const BlockQuantKernels* block_quant_table() {
       &nvfp4_decode,
       kRefBlockQuant.transpose16,
       kRefBlockQuant.transpose32,
-      kRefBlockQuant.hadamard16,
+      &hadamard16,
+      &hadamard16_columns,
   };
   return &kTable;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "assay/core/tensor.h"
 
@@ -22,11 +23,16 @@ struct ColumnTile {
 inline constexpr std::int64_t kTileRows = 128;
 inline constexpr std::int64_t kTileColumns = 64;
 
-// Calls body for the tiles of rows [row, row + rows), columns [column,
-// column + columns) of the contiguous matrix x with 16-bit or 32-bit elements,
-// one after the other; the data may be changed and is gone afterwards.
-void for_column_tiles(const Tensor& x, std::int64_t row, std::int64_t rows,
-                      std::int64_t column, std::int64_t columns,
+struct TileArea {  // rows [row, row + rows), columns [column, column + columns)
+  std::int64_t row, rows, column, columns;
+};
+
+// Calls body for the tiles of an area of the contiguous matrix x with 16-bit or
+// 32-bit elements, one after the other; the data may be changed and is gone
+// afterwards. With `signs` (bfloat16, rows a multiple of 16) the columns are
+// Hadamard-transformed in runs of 16 (kernels/block_quant.h).
+void for_column_tiles(const Tensor& x, const TileArea& area,
+                      std::optional<std::uint16_t> signs,
                       const std::function<void(const ColumnTile&)>& body);
 
 }  // namespace assay::te

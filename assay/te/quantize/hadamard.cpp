@@ -21,6 +21,14 @@ MatrixShape checked(const Tensor& x) {
   return matrix_shape(x.shape());
 }
 
+// body(first row, rows) for strips of a tile's height, in parallel.
+template <typename Body>
+void for_strips(std::int64_t rows, const Body& body) {
+  parallel_for((rows + kTileRows - 1) / kTileRows, [&](std::int64_t i) {
+    body(i * kTileRows, std::min(kTileRows, rows - i * kTileRows));
+  });
+}
+
 }  // namespace
 
 Tensor hadamard_matrix(std::uint16_t sign_mask) {
@@ -60,40 +68,30 @@ Tensor hadamard_transform_transposed(const Tensor& input,
   require_multiple("hadamard_transform", "rows", rows, kRun);
   const Tensor x = contiguous(input);
   Tensor out = Tensor::empty(DType::kBF16, {columns, rows}, x.device);
-  const auto& kernels = block_quant_kernels(x.device);
   auto* to = out.mutable_data<std::uint16_t>();
-  const std::int64_t strips = (rows + kTileRows - 1) / kTileRows;
-  parallel_for(strips, [&, m = rows, k = columns](std::int64_t i) {
-    const std::int64_t row = i * kTileRows;
-    for_column_tiles(
-        x, row, std::min(kTileRows, m - row), 0, k, [&](const ColumnTile& t) {
-          auto* data = reinterpret_cast<std::uint16_t*>(t.data);
-          kernels.hadamard16(data, t.columns * t.rows / kRun, sign_mask);
-          for (std::int64_t c = 0; c < t.columns; ++c) {
-            std::memcpy(to + (t.column + c) * m + t.row, data + c * t.rows,
-                        static_cast<std::size_t>(t.rows) * 2);
-          }
-        });
+  for_strips(rows, [&, m = rows, k = columns](std::int64_t r, std::int64_t n) {
+    for_column_tiles(x, {r, n, 0, k}, sign_mask, [&](const ColumnTile& t) {
+      const auto* data = reinterpret_cast<const std::uint16_t*>(t.data);
+      for (std::int64_t c = 0; c < t.columns; ++c) {
+        std::memcpy(to + (t.column + c) * m + t.row, data + c * t.rows,
+                    static_cast<std::size_t>(t.rows) * 2);
+      }
+    });
   });
   return out;
 }
 
 float hadamard_column_amax(const Tensor& x, std::uint16_t sign_mask) {
   const auto [rows, columns] = matrix_shape(x.shape());
-  const auto& kernels = block_quant_kernels(x.device);
-  const std::int64_t strips = (rows + kTileRows - 1) / kTileRows;
-  std::vector<float> parts(static_cast<std::size_t>(strips));
-  parallel_for(strips, [&, m = rows, k = columns](std::int64_t i) {
-    const std::int64_t row = i * kTileRows;
+  std::vector<float> parts(
+      static_cast<std::size_t>((rows + kTileRows - 1) / kTileRows));
+  for_strips(rows, [&, k = columns](std::int64_t r, std::int64_t n) {
     float amax = 0;
-    for_column_tiles(
-        x, row, std::min(kTileRows, m - row), 0, k, [&](const ColumnTile& t) {
-          const std::int64_t n = t.columns * t.rows;
-          kernels.hadamard16(reinterpret_cast<std::uint16_t*>(t.data), n / kRun,
-                             sign_mask);
-          amax = std::max(amax, amax_of(x.device, x.dtype(), t.data, n));
-        });
-    parts[static_cast<std::size_t>(i)] = amax;
+    for_column_tiles(x, {r, n, 0, k}, sign_mask, [&](const ColumnTile& t) {
+      amax = std::max(amax,
+                      amax_of(x.device, x.dtype(), t.data, t.columns * t.rows));
+    });
+    parts[static_cast<std::size_t>(r / kTileRows)] = amax;
   });
   float amax = 0;
   for (float part : parts) amax = std::max(amax, part);

@@ -84,13 +84,9 @@ void quantize_run(const BlockQuantKernels& kernels, Target& t,
   kernels.nvfp4_quantize(run);
 }
 
-struct Area {  // rows [row, row + rows), columns [column, column + columns)
-  std::int64_t row, rows, column, columns;
-};
-
 // Calls body for areas that cover the matrix, in parallel.
 void for_areas(MatrixShape m, std::int64_t rows, std::int64_t columns,
-               const std::function<void(const Area&)>& body) {
+               const std::function<void(const TileArea&)>& body) {
   const std::int64_t across = (m.columns + columns - 1) / columns;
   const std::int64_t down = (m.rows + rows - 1) / rows;
   parallel_for(down * across, [&](std::int64_t i) {
@@ -120,7 +116,7 @@ class Work {
     } else if (options_.with_2d) {
       tiles();
     } else {
-      for_areas(m_, kTileRows, kChunk, [&](const Area& a) { area(a); });
+      for_areas(m_, kTileRows, kChunk, [&](const TileArea& a) { area(a); });
     }
     if (columnwise && options_.with_2d)
       q.columnwise = nvfp4_transpose_tiles(row_->data);
@@ -142,13 +138,15 @@ class Work {
     if (column_) set_amax(*column_, amax[1], options_.scale_max, x_.device);
   }
 
-  void area(const Area& a) {
+  void area(const TileArea& a) {
     if (row_) {
       for (std::int64_t r = a.row; r < a.row + a.rows; ++r)
         rows_run(*row_, r * m_.columns + a.column, a.columns / kNvfp4Block);
     }
     if (!column_) return;
-    for_column_tiles(x_, a.row, a.rows, a.column, a.columns,
+    std::optional<std::uint16_t> signs;
+    if (options_.rht) signs = options_.rht_sign_mask;
+    for_column_tiles(x_, a, signs,
                      [&](const ColumnTile& tile) { columns_run(tile); });
   }
 
@@ -158,11 +156,6 @@ class Work {
   }
 
   void columns_run(const ColumnTile& tile) {
-    if (options_.rht) {
-      kernels_.hadamard16(reinterpret_cast<std::uint16_t*>(tile.data),
-                          tile.columns * tile.rows / kNvfp4Block,
-                          options_.rht_sign_mask);
-    }
     for (std::int64_t c = 0; c < tile.columns; ++c) {
       quantize_run(kernels_, *column_, tile.data + c * tile.rows * size_,
                    (tile.column + c) * m_.rows + tile.row,
@@ -171,7 +164,7 @@ class Work {
   }
 
   void tiles() {
-    for_areas(m_, kNvfp4Block, m_.columns, [&](const Area& a) {
+    for_areas(m_, kNvfp4Block, m_.columns, [&](const TileArea& a) {
       rows_run(*row_, a.row * m_.columns,
                kNvfp4Block * m_.columns / kNvfp4Block);
     });
@@ -181,7 +174,7 @@ class Work {
     Tensor amax = Tensor::empty(DType::kF32, {m_.rows}, x_.device);
     float* values = amax.mutable_data<float>();
     const std::int64_t bytes = m_.columns * size_;
-    for_areas(m_, kNvfp4Block, m_.columns, [&](const Area& a) {
+    for_areas(m_, kNvfp4Block, m_.columns, [&](const TileArea& a) {
       for (std::int64_t r = a.row; r < a.row + a.rows; ++r) {
         values[r] = amax_of(x_.device, x_.dtype(), x_.view.data + r * bytes,
                             m_.columns);
@@ -189,7 +182,7 @@ class Work {
     });
     if (options_.amax_reduction)
       options_.amax_reduction->reduce_max(values, m_.rows);
-    for_areas(m_, kNvfp4Block, m_.columns, [&](const Area& a) {
+    for_areas(m_, kNvfp4Block, m_.columns, [&](const TileArea& a) {
       Target t = *row_;
       for (std::int64_t r = a.row; r < a.row + a.rows; ++r) {
         t.run.amax = values[r];
