@@ -53,7 +53,6 @@ ScaledActivationGrads scaled_activation_backward(
     Activation act, const Tensor& dy, const Tensor& x, const Tensor& act_scales,
     const ActivationOptions& options = {});
 
-
 // The unrounded fp32 results of rows [begin, end), row-major into `out`: what
 // a fused quantiser reads. x, dy contiguous; `out` holds (end - begin) rows of
 // H (forward) or of x's columns (backward). Arguments are not checked.

@@ -15,6 +15,7 @@
 #include "assay/base/parallel.h"
 #include "assay/core/tensor.h"
 #include "assay/numerics/element.h"
+#include "assay/numerics/rounding.h"
 
 namespace assay::te {
 
