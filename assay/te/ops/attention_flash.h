@@ -1,0 +1,32 @@
+// Tiled attention: linear memory, logits recomputed in backward.
+//
+// Online softmax over tiles of 64 keys by up to 64 queries (Dao et al.,
+// "FlashAttention", 2022; backward as in "FlashAttention-2", 2023). Rounding
+// points, with T the element type of the tiles (kernels/attention_tiles.h;
+// bf16 inputs: bf16 where the machine has a bf16 unit, else fp32):
+//   logits and dP in fp32; p against the running maximum, summed in fp32 and
+//   rounded to T for the product with v; backward: p and dS rounded to T; all
+//   products summed in fp32; out rounded once.
+// A head of bf16 whose operands hold a NaN, an infinity or a subnormal runs in
+// fp32. The bits do not depend on the number of threads.
+#pragma once
+
+#include <span>
+
+#include "assay/kernels/attention.h"
+#include "assay/kernels/attention_tiles.h"
+
+namespace assay::te {
+
+// One output a head. Heads that share k and v should follow each other.
+void flash_attention_forward(const AttentionTileChoice& tiles,
+                             std::span<const AttentionHead> heads,
+                             std::span<const AttentionOutput> outputs);
+
+// One gradient a head. Heads that share d_bias should follow each other: they
+// run one after the other.
+void flash_attention_backward(const AttentionTileChoice& tiles,
+                              std::span<const AttentionHead> heads,
+                              std::span<const AttentionGradient> gradients);
+
+}  // namespace assay::te

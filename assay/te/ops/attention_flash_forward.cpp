@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "assay/base/parallel.h"
+#include "assay/core/buffer.h"
+#include "assay/te/ops/attention_careful.h"
+#include "assay/te/ops/attention_flash.h"
+#include "assay/te/ops/attention_pack.h"
+#include "assay/te/ops/attention_tile_masks.h"
+
+namespace assay::te {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kTile = kKeyBlock * kQueryBlock;
+
+// What one thread needs for one block of queries.
+struct Scratch {
+  explicit Scratch(std::int64_t v_dim)
+      : memory(allocate_buffer(static_cast<std::size_t>(
+            (2 * kTile + 2 * v_dim * kQueryBlock) * 4))),
+        scores(reinterpret_cast<float*>(memory.get())),
+        probabilities(scores + kTile),
+        sums(probabilities + kTile),
+        rows(sums + v_dim * kQueryBlock) {}
+
+  std::shared_ptr<std::byte> memory;
+  float *scores, *probabilities;
+  float* sums;  // v_dim x columns: out, transposed, not normalised
+  float* rows;  // columns x v_dim
+  alignas(64) float max[kQueryBlock], sum[kQueryBlock];
+  alignas(64) float correction[kQueryBlock];
+  TileMasks masks;
+};
+
+class BlockForward {
+ public:
+  BlockForward(const AttentionTiles& tiles, const AttentionHead& head,
+               const PackedHead& packed, const AttentionOutput& out,
+               std::int64_t block)
+      : tiles_(tiles),
+        head_(head),
+        packed_(packed),
+        out_(out),
+        block_(block),
+        first_(block * packed.columns),
+        last_(std::min(head.queries, first_ + packed.columns)),
+        scratch_(packed.v_dim) {}
+
+  void run() {
+    std::fill_n(scratch_.max, kQueryBlock, kNone);
+    std::fill_n(scratch_.sum, kQueryBlock, 0.0f);
+    const BlockRange blocks = key_blocks_of(head_, first_, last_);
+    for (std::int64_t b = blocks.begin; b < blocks.end; ++b) key_block(b);
+    if (!started_)
+      std::fill_n(scratch_.sums, packed_.v_dim * packed_.columns, 0.0f);
+    finish();
+  }
+
+ private:
+  void key_block(std::int64_t b) {
+    Scratch& s = scratch_;
+    const std::int64_t columns = packed_.columns;
+    tiles_.product(kKeyBlock, columns, packed_.qk_dim,
+                   packed_.key_block(packed_.k, packed_.qk_dim, b),
+                   packed_.query_block(packed_.q, packed_.qk_dim, block_),
+                   s.scores, false);
+    const std::int64_t begin = b * kKeyBlock;
+    s.masks.fill(head_, {first_, last_, begin,
+                         std::min(head_.keys, begin + kKeyBlock), columns});
+    SoftmaxTile tile{.scores = s.scores,
+                     .columns = columns,
+                     .factor = head_.scale * static_cast<float>(kLog2E),
+                     .added = s.masks.added,
+                     .keep = s.masks.keep,
+                     .dropped = s.masks.dropped,
+                     .max = s.max,
+                     .sum = s.sum,
+                     .correction = s.correction,
+                     .probabilities = s.probabilities};
+    if (tiles_.softmax(tile) && started_)
+      tiles_.scale_columns(s.sums, packed_.v_dim, columns, s.correction);
+    add_values(b);
+    started_ = true;
+  }
+
+  void add_values(std::int64_t b) {
+    const std::byte* v = packed_.key_block(packed_.v_by_key, packed_.v_dim, b);
+    const CarefulProduct product{
+        .m = packed_.v_dim,
+        .n = packed_.columns,
+        .k = kKeyBlock,
+        .a = v,
+        .b = scratch_.probabilities,
+        .c = scratch_.sums,
+        .accumulate = started_,
+        .keep = packed_.ordinary ? nullptr : scratch_.masks.keep};
+    product.run(tiles_, KeepOf::kKN);
+  }
+
+  // Normalises, adds the sink to the denominator, turns and stores.
+  void finish() {
+    Scratch& s = scratch_;
+    alignas(64) float factor[kQueryBlock] = {};
+    for (std::int64_t i = 0; i < last_ - first_; ++i)
+      factor[i] = finish_query(i);
+    tiles_.transpose(s.sums, packed_.v_dim, packed_.columns, s.rows);
+    const std::int64_t bytes = traits(head_.dtype).bits / 8;
+    tiles_.store({.from = s.rows,
+                  .from_stride = packed_.v_dim,
+                  .rows = last_ - first_,
+                  .columns = head_.v_dim,
+                  .row_factor = factor,
+                  .dtype = head_.dtype,
+                  .to = out_.out + first_ * out_.stride * bytes,
+                  .to_stride = out_.stride});
+  }
+
+  float finish_query(std::int64_t i) {
+    constexpr auto kLn2 = static_cast<float>(1 / kLog2E);
+    float max = scratch_.max[i], sum = scratch_.sum[i], correction = 1;
+    if (out_.row_max != nullptr) out_.row_max[first_ + i] = max * kLn2;
+    if (head_.has_sink) {
+      const float sink = head_.sink * static_cast<float>(kLog2E);
+      const float greatest = max > sink ? max : sink;
+      if (greatest != kNone) {
+        correction = std::exp2(max - greatest);
+        sum = sum * correction + std::exp2(sink - greatest);
+        max = greatest;
+      }
+    }
+    out_.lse[first_ + i] = sum == 0 ? kNone : max * kLn2 + std::log(sum);
+    if (sum == 0) return 0;
+    const float kept =
+        head_.dropout.threshold == 0 ? 1.0f : head_.dropout.keep_scale;
+    return correction * kept / sum;
+  }
+
+  const AttentionTiles& tiles_;
+  const AttentionHead& head_;
+  const PackedHead& packed_;
+  const AttentionOutput& out_;
+  std::int64_t block_, first_, last_;
+  bool started_ = false;
+  Scratch scratch_;
+};
+
+struct Work {
+  std::size_t head;
+  std::int64_t block;
+};
+
+// Runs `heads`; those the tables cannot hold are given back.
+std::vector<std::size_t> forward(const AttentionTiles& tiles,
+                                 std::span<const AttentionHead> heads,
+                                 std::span<const AttentionOutput> outputs,
+                                 bool everything) {
+  const PackedHeads packed =
+      pack_heads(tiles, heads, {}, {.v_by_key = true}, 16);
+  std::vector<std::size_t> left;
+  std::vector<Work> work;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    if (!packed.heads[h].ordinary && !everything) {
+      left.push_back(h);
+      continue;
+    }
+    for (std::int64_t b = 0; b < packed.heads[h].q_blocks; ++b)
+      work.push_back({h, b});
+  }
+  parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t w) {
+    const auto& [h, block] = work[static_cast<std::size_t>(w)];
+    tiles.enter();
+    BlockForward(tiles, heads[h], packed.heads[h], outputs[h], block).run();
+    tiles.leave();
+  });
+  return left;
+}
+
+}  // namespace
+
+void flash_attention_forward(const AttentionTileChoice& tiles,
+                             std::span<const AttentionHead> heads,
+                             std::span<const AttentionOutput> outputs) {
+  const bool one = tiles.fast == tiles.general;
+  const auto left = forward(*tiles.fast, heads, outputs, one);
+  if (left.empty()) return;
+  std::vector<AttentionHead> special;
+  std::vector<AttentionOutput> special_outputs;
+  for (std::size_t h : left) {
+    special.push_back(heads[h]);
+    special_outputs.push_back(outputs[h]);
+  }
+  forward(*tiles.general, special, special_outputs, true);
+}
+
+}  // namespace assay::te
