@@ -2,6 +2,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/quantize/dequantize_modes.h"
+#include "assay/te/quantize/identity.h"
 #include "assay/te/quantize/layout.h"
 
 namespace assay::te {
@@ -46,7 +47,9 @@ Tensor dequantize(const QuantizedData& q, const Shape& shape, DType out) {
     case ScalingMode::kIdentity:
       break;
   }
-  return q.data;
+  Tensor values = convert_high_precision(q.data, out);
+  values.view.shape = shape;
+  return values;
 }
 
 }  // namespace assay::te
