@@ -2,23 +2,13 @@
 #include <cmath>
 
 #include "assay/kernels/norm.h"
+#include "assay/kernels/ref/plain_sum.h"
 #include "assay/kernels/ref/ref_stored.h"
 
 namespace assay {
 namespace {
 
 ColumnOrder plain_order(DType, DType) { return ColumnOrder::kPlain; }
-
-// Sum of term(0) ... term(n - 1) in an accumulator of kPrecision.
-template <InternalPrecision kPrecision, class Term>
-double sum_of(DType working, std::int64_t n, const Term& term) {
-  return with_accumulator(kPrecision, working, [&](auto make) {
-    auto sum = make();
-    for (std::int64_t i = 0; i < n; ++i)
-      sum.add(static_cast<typename decltype(sum)::Real>(term(i)));
-    return static_cast<double>(sum.total());
-  });
-}
 
 double add_residual(const NormForwardArgs& a, std::int64_t at) {
   const double sum =
@@ -40,14 +30,14 @@ void forward(const NormForwardArgs& a, std::int64_t begin, std::int64_t end) {
     };
     double mean = 0;
     if (a.centred) {
-      mean = sum_of<kPrecision>(a.dtype, n, value) / a.divisor;
+      mean = ref::sum_of<kPrecision>(a.dtype, n, value) / a.divisor;
       a.mean[r] = static_cast<float>(mean);
     }
     const double square =
-        sum_of<kPrecision>(a.dtype, n,
-                           [&](std::int64_t j) {
-                             return (value(j) - mean) * (value(j) - mean);
-                           }) /
+        ref::sum_of<kPrecision>(a.dtype, n,
+                                [&](std::int64_t j) {
+                                  return (value(j) - mean) * (value(j) - mean);
+                                }) /
         a.divisor;
     const double rsigma = 1 / std::sqrt(square + static_cast<double>(a.eps));
     a.rsigma[r] = static_cast<float>(rsigma);
@@ -76,9 +66,9 @@ void backward(const NormBackwardArgs& a, std::int64_t begin, std::int64_t end) {
              static_cast<double>(a.gamma[j]);
     };
     const auto ty = [&](std::int64_t j) { return t(j) * normalised(a, r, j); };
-    const double slope = sum_of<kPrecision>(a.dtype, n, ty) / a.divisor;
+    const double slope = ref::sum_of<kPrecision>(a.dtype, n, ty) / a.divisor;
     const double offset =
-        a.centred ? sum_of<kPrecision>(a.dtype, n, t) / a.divisor : 0;
+        a.centred ? ref::sum_of<kPrecision>(a.dtype, n, t) / a.divisor : 0;
     for (std::int64_t j = 0; j < n; ++j) {
       const double along = normalised(a, r, j) * slope + offset;
       double dx = static_cast<double>(a.rsigma[r]) * (t(j) - along);
@@ -95,11 +85,11 @@ void param_grads(const NormBackwardArgs& a, std::int64_t begin,
     const auto dz = [&](std::int64_t i) {
       return ref::load(a.dtype, a.dz, (begin + i) * a.columns + j);
     };
-    dgamma[j] += sum_of<kPrecision>(a.dtype, end - begin, [&](std::int64_t i) {
-      return dz(i) * normalised(a, begin + i, j);
-    });
+    dgamma[j] += ref::sum_of<kPrecision>(
+        a.dtype, end - begin,
+        [&](std::int64_t i) { return dz(i) * normalised(a, begin + i, j); });
     if (dbeta != nullptr)
-      dbeta[j] += sum_of<kPrecision>(a.dtype, end - begin, dz);
+      dbeta[j] += ref::sum_of<kPrecision>(a.dtype, end - begin, dz);
   }
 }
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "assay/kernels/simd/simd_norm.h"
 
@@ -29,18 +28,6 @@ namespace HWY_NAMESPACE {
 
 #if ASSAY_VECTOR_TARGET
 namespace {
-
-// 1 for the columns of a step that exist, in the column order of Load: what a
-// mean would be subtracted from beyond them.
-template <class Load>
-HWY_INLINE Step present(std::int64_t count) {
-  constexpr auto kOrder = std::is_same_v<Load, StoredBf16Pairs>
-                              ? ColumnOrder::kPaired
-                              : ColumnOrder::kPlain;
-  alignas(64) float ones[kStepSize] = {};
-  for (std::int64_t j = 0; j < count; ++j) ones[column_place(kOrder, j)] = 1;
-  return load_step<StoredF32>(ones);
-}
 
 template <class Load>
 float row_sum(const typename Load::T* x, std::int64_t n) {

@@ -63,6 +63,14 @@ HWY_INLINE void store_rest(const Step& s, typename Store::T* p,
   std::memcpy(p, padded, static_cast<std::size_t>(rest) * sizeof(*p));
 }
 
+// 1 for the first `count` elements of a step of Load, 0 for the others.
+template <class Load>
+HWY_INLINE Step present(std::int64_t count) {
+  alignas(64) typename Load::T codes[kStepSize] = {};
+  for (std::int64_t j = 0; j < count; ++j) codes[j] = Load::kOne;
+  return load_step<Load>(codes);
+}
+
 HWY_INLINE Step zero_step() {
   Step s;
   for (FVec& v : s.v) v = hn::Zero(FTag());

@@ -21,6 +21,7 @@ struct TwoVecs {
 
 struct StoredF32 {
   using T = float;
+  static constexpr T kOne = 1.0f;
   static HWY_INLINE FVec load(const T* p) { return hn::LoadU(FTag(), p); }
   static HWY_INLINE void store(FVec v, T* p) { hn::StoreU(v, FTag(), p); }
   static HWY_INLINE TwoVecs load2(const T* p) {
@@ -47,6 +48,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<FTag>> bf16_words(FVec v) {
 // Elements in their order: for runs that go with others of another dtype.
 struct StoredBf16 {
   using T = std::uint16_t;
+  static constexpr T kOne = 0x3f80;
   static HWY_INLINE FVec load(const T* p) {
     const FTag d;
     const hn::RebindToUnsigned<FTag> du;
@@ -74,6 +76,7 @@ struct StoredBf16 {
 // shuffles. For element-wise work where every run is bf16.
 struct StoredBf16Pairs {
   using T = std::uint16_t;
+  static constexpr T kOne = 0x3f80;
   static HWY_INLINE TwoVecs load2(const T* p) {
     const FTag d;
     const hn::RebindToUnsigned<FTag> du;
@@ -93,6 +96,7 @@ struct StoredBf16Pairs {
 
 struct StoredF16 {
   using T = std::uint16_t;
+  static constexpr T kOne = 0x3c00;
   using D16 = hn::Rebind<hwy::float16_t, FTag>;
   static HWY_INLINE FVec load(const T* p) {
     return hn::PromoteTo(
