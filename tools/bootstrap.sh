@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config git
-  libhwy-dev libdnnl-dev libtbb-dev libfmt-dev libcli11-dev
+  libhwy-dev libtbb-dev libfmt-dev libcli11-dev
   nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libdeflate-dev libxxhash-dev
   libxlsxwriter-dev libjs-chart.js
   libgtest-dev libgmock-dev librapidcheck-dev
@@ -15,7 +15,7 @@ build_packages=(
 test_packages=(python3 python3-venv chromium chromium-driver clang
   libclang-rt-dev)
 check_packages=(clang-format clang-tidy)
-bench_packages=(libbenchmark-dev python3 python3-venv)
+bench_packages=(libbenchmark-dev libdnnl-dev python3 python3-venv)
 
 # clang's sanitizer runtime is a package of its own, named by version.
 runtime_package() {
