@@ -85,12 +85,15 @@ struct StoredBf16Pairs {
     return {hn::BitCast(d, hn::ShiftLeft<16>(words)),
             hn::BitCast(d, hn::And(words, hn::Set(du, 0xffff0000u)))};
   }
-  static HWY_INLINE void store2(TwoVecs v, T* p) {
+  static HWY_INLINE auto pack(TwoVecs v) {
     const hn::RebindToUnsigned<FTag> du;
     const hn::Repartition<std::uint16_t, FTag> d16;
     const auto low = hn::ShiftRight<16>(bf16_words(v.a));
     const auto high = hn::And(bf16_words(v.b), hn::Set(du, 0xffff0000u));
-    hn::StoreU(hn::BitCast(d16, hn::Or(low, high)), d16, p);
+    return hn::BitCast(d16, hn::Or(low, high));
+  }
+  static HWY_INLINE void store2(TwoVecs v, T* p) {
+    hn::StoreU(pack(v), hn::Repartition<std::uint16_t, FTag>(), p);
   }
 };
 

@@ -1,0 +1,215 @@
+// Compiles dropout once for every instruction set and hands out its tables.
+#include "assay/kernels/dropout.h"
+
+#include "assay/kernels/simd/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "assay/kernels/simd/dropout.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "assay/kernels/ref/ref_dropout.h"
+#include "assay/kernels/simd/simd_dropout.h"
+
+#if ASSAY_VECTOR_TARGET
+#include "assay/kernels/simd/stored-inl.h"
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace assay {
+namespace HWY_NAMESPACE {
+
+#if ASSAY_VECTOR_TARGET
+namespace {
+
+// One Philox counter per 64-bit lane, each word in the low half of a lane. The
+// high halves hold what the 32-bit multiplications never read.
+using WTag = hn::CappedTag<std::uint64_t, 8>;
+using WVec = hn::Vec<WTag>;
+
+struct Words {
+  WVec v[4];
+};
+
+HWY_INLINE WVec wide(std::uint64_t x) { return hn::Set(WTag(), x); }
+
+HWY_INLINE WVec product(WVec a, std::uint32_t b) {
+  const hn::Repartition<std::uint32_t, WTag> d32;
+  return hn::MulEven(hn::BitCast(d32, a), hn::Set(d32, b));
+}
+
+// Ten rounds, as core/philox.h has them.
+HWY_INLINE Words philox(Words c, std::uint64_t seed) {
+  auto key0 = static_cast<std::uint32_t>(seed);
+  auto key1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const auto p0 = product(c.v[0], 0xd2511f53);
+    const auto p1 = product(c.v[2], 0xcd9e8d57);
+    c.v[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c.v[1]), wide(key0));
+    c.v[1] = p1;
+    c.v[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c.v[3]), wide(key1));
+    c.v[3] = p0;
+    key0 += 0x9e3779b9;
+    key1 += 0xbb67ae85;
+  }
+  return c;
+}
+
+// Bit 7 of each low byte: byte < threshold; the other bits are 0.
+HWY_INLINE WVec bytes_below(WVec word, std::uint32_t threshold) {
+  const std::uint64_t all = threshold * 0x01010101u;
+  const auto t = wide(all), high = wide(0x80808080u);
+  // Compares the low seven bits: the high bit of a byte survives where they
+  // are not less.
+  const auto rest = hn::Sub(hn::Or(word, high), wide(all & 0x7f7f7f7fu));
+  const auto differ = hn::Xor(word, t);
+  const auto below =
+      hn::Or(hn::And(differ, t), hn::AndNot(hn::Or(differ, rest), high));
+  return hn::And(below, high);
+}
+
+// Sixteen bits a lane: 1 is kept.
+HWY_INLINE WVec mask_of(const Words& words, std::uint32_t threshold) {
+  auto dropped = bytes_below(words.v[0], threshold);
+  for (int k = 1; k < 4; ++k)
+    dropped =
+        hn::Or(hn::ShiftRight<2>(dropped), bytes_below(words.v[k], threshold));
+  // Bits 1, 3 .. 31 hold the bytes; the upper ones go between the lower.
+  dropped = hn::Or(dropped, hn::ShiftRight<17>(dropped));
+  return hn::AndNot(dropped, wide(0xffff));
+}
+
+// Words offset .. offset + 3 of the streams of consecutive chunks.
+HWY_INLINE Words words_of(const DropoutDraw& draw, WVec chunks) {
+  const std::uint64_t block = draw.offset / 4;
+  const auto counter = [&](std::uint64_t at) HWY_ATTR {
+    return Words{{wide(at & 0xffffffffu), wide(at >> 32), chunks,
+                  hn::ShiftRight<32>(chunks)}};
+  };
+  Words words = philox(counter(block), draw.seed);
+  const auto phase = static_cast<int>(draw.offset % 4);
+  if (phase == 0) return words;
+  const Words next = philox(counter(block + 1), draw.seed);
+  Words shifted = words;
+  for (int k = 0; k < 4; ++k)
+    shifted.v[k] = k + phase < 4 ? words.v[k + phase] : next.v[k + phase - 4];
+  return shifted;
+}
+
+void draw_masks(const DropoutDraw& draw, std::int64_t begin, std::int64_t count,
+                std::uint16_t* mask) {
+  const WTag d;
+  const hn::Rebind<std::uint16_t, WTag> d16;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t c = 0;
+  for (; c + lanes <= count; c += lanes) {
+    const auto chunks = hn::Iota(d, static_cast<std::uint64_t>(begin + c));
+    const auto bits = mask_of(words_of(draw, chunks), draw.threshold);
+    hn::StoreU(hn::TruncateTo(d16, bits), d16, mask + c);
+  }
+  for (; c < count; ++c)
+    mask[c] = dropout_mask(draw, static_cast<std::uint64_t>(begin + c));
+}
+
+// Bits [i, i + 64) of a mask, or those up to its end.
+HWY_INLINE std::uint64_t bits_at(const std::uint8_t* mask, std::int64_t i,
+                                 std::int64_t n) {
+  std::uint64_t bits = 0;
+  std::memcpy(
+      &bits, mask + i / 8,
+      static_cast<std::size_t>(std::min<std::int64_t>(4, (n - i + 7) / 8)));
+  return bits;
+}
+
+template <class D>
+HWY_INLINE auto mask_from(D d, std::uint64_t bits) {
+  std::uint8_t bytes[8];
+  std::memcpy(bytes, &bits, 8);
+  return hn::LoadMaskBits(d, bytes);
+}
+
+HWY_INLINE FVec keep(FVec v, std::uint64_t bits, FVec scale) {
+  return hn::IfThenElseZero(mask_from(FTag(), bits), hn::Mul(v, scale));
+}
+
+// 2 * lanes elements with the low bits of `bits`.
+template <class Stored>
+struct Apply {
+  static HWY_INLINE void run(const typename Stored::T* x, std::uint64_t bits,
+                             FVec scale, typename Stored::T* y) {
+    const TwoVecs v = Stored::load2(x);
+    Stored::store2(
+        {keep(v.a, bits, scale), keep(v.b, bits >> float_lanes(), scale)}, y);
+  }
+};
+
+// The 16-bit results are masked as such: no need to tell even from odd.
+template <>
+struct Apply<StoredBf16> {
+  static HWY_INLINE void run(const std::uint16_t* x, std::uint64_t bits,
+                             FVec scale, std::uint16_t* y) {
+    const hn::Repartition<std::uint16_t, FTag> d16;
+    TwoVecs v = StoredBf16Pairs::load2(x);
+    v.a = hn::Mul(v.a, scale);
+    v.b = hn::Mul(v.b, scale);
+    const auto all = StoredBf16Pairs::pack(v);
+    hn::StoreU(hn::IfThenElseZero(mask_from(d16, bits), all), d16, y);
+  }
+};
+
+template <class Stored>
+void apply_as(const void* x_data, const std::uint8_t* mask, std::int64_t n,
+              float factor, void* y_data) {
+  using T = typename Stored::T;
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const auto scale = constant(factor);
+  const std::int64_t step = 2 * float_lanes();
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step)
+    Apply<Stored>::run(x + i, bits_at(mask, i, n), scale, y + i);
+  if (i == n) return;
+  alignas(64) T in[32] = {}, out[32];
+  const auto rest = static_cast<std::size_t>(n - i) * sizeof(T);
+  std::memcpy(in, x + i, rest);
+  Apply<Stored>::run(in, bits_at(mask, i, n), scale, out);
+  std::memcpy(y + i, out, rest);
+}
+
+void apply(DType dtype, const void* x, const std::uint8_t* mask, std::int64_t n,
+           float scale, void* y) {
+  if (dtype == DType::kBF16) return apply_as<StoredBf16>(x, mask, n, scale, y);
+  if (dtype == DType::kF16) return apply_as<StoredF16>(x, mask, n, scale, y);
+  return apply_as<StoredF32>(x, mask, n, scale, y);
+}
+
+}  // namespace
+
+const DropoutKernels* dropout_table() {
+  static constexpr DropoutKernels kTable = {ASSAY_ISA_NAME, &draw_masks,
+                                            &apply};
+  return &kTable;
+}
+
+#else
+
+const DropoutKernels* dropout_table() { return nullptr; }
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace assay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace assay {
+HWY_EXPORT(dropout_table);
+
+std::vector<const DropoutKernels*> simd_dropout_tables() {
+  ASSAY_COLLECT_TABLES(DropoutKernels, dropout_table);
+}
+
+}  // namespace assay
+#endif
