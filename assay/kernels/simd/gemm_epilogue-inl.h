@@ -1,0 +1,237 @@
+// What becomes of a strip of sums: scaled, biased, activated, rounded.
+// A part of simd/gemm.cpp, which includes it once per instruction set: no
+// guard, no includes.
+
+HWY_BEFORE_NAMESPACE();
+namespace assay {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A row of a strip, padded so that whole vectors may be worked on.
+constexpr int kRowBuffer = kGemmBlockSide + 64;
+using GemmRow = float[kRowBuffer];
+
+template <class Body>
+HWY_INLINE void for_vectors(int n, Body&& body) {
+  const GemmD d;
+  for (int j = 0; j < n; j += static_cast<int>(hn::Lanes(d))) body(d, j);
+}
+
+inline void widen_row(DType dtype, const std::byte* row, std::int64_t at, int n,
+                      float* out) {
+  const int bytes = traits(dtype).bits / 8;
+  decode_f32(dtype, row + at * bytes, n, out);
+}
+
+// To nearest even; NaN keeps its sign and becomes quiet.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> bf16_bits(hn::Vec<GemmD> v) {
+  const GemmD d;
+  const hn::RebindToUnsigned<GemmD> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::ShiftRight<16>(
+      hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+  const auto quiet =
+      hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+}
+
+// Saturating, to nearest even; NaN is 0x7f. kMantissa 3: e4m3fn, 2: e5m2.
+template <int kMantissa>
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> fp8_bits(hn::Vec<GemmD> v) {
+  const GemmD d;
+  const hn::RebindToUnsigned<GemmD> du;
+  constexpr float kMax = kMantissa == 3 ? 448.0f : 57344.0f;
+  constexpr int kMinExponent = kMantissa == 3 ? -6 : -14;
+  constexpr std::uint32_t kRebias =
+      (127u + kMinExponent - 1) << (23);
+  constexpr int kDrop = 23 - kMantissa;
+  const auto sign = hn::ShiftRight<24>(
+      hn::And(hn::BitCast(du, v), hn::Set(du, 0x80000000u)));
+  const auto magnitude = hn::Min(hn::Abs(v), hn::Set(d, kMax));
+  // Below the smallest normal the last place is fixed: adding 2^23 of them
+  // rounds to it.
+  const auto magic =
+      hn::Set(d, static_cast<float>(pow2(kMinExponent - kMantissa + 23)));
+  const auto small = hn::Sub(hn::BitCast(du, hn::Add(magnitude, magic)),
+                             hn::BitCast(du, magic));
+  const auto bits = hn::BitCast(du, magnitude);
+  const auto odd = hn::And(hn::ShiftRight<kDrop>(bits), hn::Set(du, 1));
+  const auto half = hn::Set(du, (1u << (kDrop - 1)) - 1);
+  const auto large = hn::ShiftRight<kDrop>(
+      hn::Sub(hn::Add(bits, hn::Add(odd, half)), hn::Set(du, kRebias)));
+  const auto is_small = hn::RebindMask(
+      du, hn::Lt(magnitude, hn::Set(d, static_cast<float>(pow2(kMinExponent)))));
+  const auto code = hn::Or(hn::IfThenElse(is_small, small, large), sign);
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 0x7f),
+                        code);
+}
+
+template <typename T, class Bits>
+HWY_INLINE void narrow_bits(const float* v, int n, std::byte* out,
+                            Bits&& bits) {
+  const hn::Rebind<T, GemmD> dt;
+  T codes[kRowBuffer];
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    const hn::RebindToSigned<GemmD> di;
+    const auto code = hn::BitCast(di, bits(hn::Load(d, v + j)));
+    hn::StoreU(hn::DemoteTo(dt, code), dt, codes + j);
+  });
+  std::memcpy(out, codes, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+inline void narrow_f16(const float* v, int n, std::byte* out) {
+  const hn::Rebind<hwy::float16_t, GemmD> dh;
+  hwy::float16_t codes[kRowBuffer];
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    hn::StoreU(hn::DemoteTo(dh, hn::Load(d, v + j)), dh, codes + j);
+  });
+  std::memcpy(out, codes, static_cast<std::size_t>(n) * 2);
+}
+
+// Elements [at, at + n) of `out`.
+inline void narrow_row(DType dtype, const float* v, int n, std::byte* out,
+                       std::int64_t at) {
+  out += at * (traits(dtype).bits / 8);
+  switch (dtype) {
+    case DType::kBF16:
+      return narrow_bits<std::uint16_t>(
+          v, n, out, [](auto x) HWY_ATTR { return bf16_bits(x); });
+    case DType::kE4M3FN:
+      return narrow_bits<std::uint8_t>(
+          v, n, out, [](auto x) HWY_ATTR { return fp8_bits<3>(x); });
+    case DType::kE5M2:
+      return narrow_bits<std::uint8_t>(
+          v, n, out, [](auto x) HWY_ATTR { return fp8_bits<2>(x); });
+    case DType::kF16:
+      return narrow_f16(v, n, out);
+    default:
+      std::memcpy(out, v, static_cast<std::size_t>(n) * 4);
+  }
+}
+
+// sigmoid(2u), u = x (c + a x^2).
+template <class D, class V>
+HWY_INLINE V gelu_gate(D d, V x) {
+  const auto u = hn::Mul(x, hn::MulAdd(hn::Set(d, 0.03567741f),
+                                       hn::Mul(x, x),
+                                       hn::Set(d, 0.79788456f)));
+  const auto e = hn::Exp(d, hn::Mul(hn::Set(d, -2.0f), u));
+  return hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
+}
+
+inline void gelu_row(float* v, int n) {
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    const auto x = hn::Load(d, v + j);
+    hn::Store(hn::Mul(x, gelu_gate(d, x)), d, v + j);
+  });
+}
+
+inline void dgelu_row(float* v, const float* pre, int n) {
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    const auto x = hn::Load(d, pre + j);
+    const auto s = gelu_gate(d, x);
+    const auto one = hn::Set(d, 1.0f);
+    const auto du =
+        hn::MulAdd(hn::Set(d, 2 * 0.1070322243f), hn::Mul(x, x),
+                   hn::Set(d, 2 * 0.79788456f));
+    const auto slope =
+        hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one, s)), du, s);
+    hn::Store(hn::Mul(hn::Load(d, v + j), slope), d, v + j);
+  });
+}
+
+struct GemmAlpha {
+  float first, second;  // second is 1 but where one fp32 cannot hold alpha
+};
+
+inline GemmAlpha split_alpha(double alpha) {
+  const double size = std::fabs(alpha);
+  const bool fits = size >= 0x1p-126 && size < 0x1p127;
+  if (fits || !(size > 0) || !std::isfinite(size))
+    return {static_cast<float>(alpha), 1.0f};
+  const int half = std::ilogb(size) / 2;
+  return {static_cast<float>(alpha * pow2(-half)),
+          static_cast<float>(pow2(half))};
+}
+
+inline void gather_row(const GemmStrip& s, int r, float* v) {
+  const float* acc = s.acc + r * s.tile_columns;
+  for (int j = 0; j < s.columns; j += s.tile_columns, acc += s.next) {
+    for_vectors(s.tile_columns, [&](auto d, int i) HWY_ATTR {
+      hn::Store(hn::Load(d, acc + i), d, v + j + i);
+    });
+  }
+}
+
+inline void scale_row(int n, GemmAlpha alpha, float row_alpha, float* v) {
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    auto x = hn::Mul(hn::Load(d, v + j), hn::Set(d, alpha.first));
+    x = hn::Mul(x, hn::Set(d, alpha.second));
+    hn::Store(hn::Mul(x, hn::Set(d, row_alpha)), d, v + j);
+  });
+}
+
+inline void add_scaled_row(const float* x, int n, float scale, float* v) {
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    hn::Store(hn::MulAdd(hn::Load(d, x + j), hn::Set(d, scale),
+                         hn::Load(d, v + j)),
+              d, v + j);
+  });
+}
+
+inline void activate_row(const GemmEpilogue& e, std::int64_t at, int n,
+                         float* v) {
+  if (e.activation == GemmActivation::kGelu) {
+    if (e.aux) narrow_row(e.aux_dtype, v, n, e.aux, at);
+    gelu_row(v, n);
+  } else if (e.activation == GemmActivation::kDGelu) {
+    alignas(64) GemmRow pre;
+    widen_row(e.aux_dtype, e.aux, at, n, pre);
+    dgelu_row(v, pre, n);
+  }
+}
+
+inline void store_row(const GemmEpilogue& e, std::int64_t at, int n, float* v,
+                      float& amax) {
+  if (e.amax)
+    for (int j = 0; j < n; ++j) amax = std::fmax(amax, std::fabs(v[j]));
+  if (traits(e.d_dtype).bits == 8 && e.d_scale != 1) {
+    for_vectors(n, [&](auto d, int j) HWY_ATTR {
+      hn::Store(hn::Mul(hn::Load(d, v + j), hn::Set(d, e.d_scale)), d, v + j);
+    });
+  }
+  narrow_row(e.d_dtype, v, n, e.d, at);
+}
+
+void gemm_epilogue(const GemmEpilogue& e, std::int64_t n,
+                   const GemmStrip& strip, float& amax, double* column_sums) {
+  const GemmAlpha alpha = split_alpha(e.alpha);
+  const int columns = strip.columns;
+  alignas(64) GemmRow v, other;
+  for (int r = 0; r < strip.rows; ++r) {
+    const std::int64_t at = (strip.row + r) * n + strip.column;
+    gather_row(strip, r, v);
+    if (e.alpha != 1 || e.row_alpha)
+      scale_row(columns, alpha, e.row_alpha ? e.row_alpha[strip.row + r] : 1.0f,
+                v);
+    if (e.c && e.beta != 0) {
+      widen_row(e.c_dtype, e.c, at, columns, other);
+      add_scaled_row(other, columns, e.beta, v);
+    }
+    if (e.bias) {
+      std::memcpy(other, e.bias + strip.column,
+                  static_cast<std::size_t>(columns) * sizeof(float));
+      add_scaled_row(other, columns, 1.0f, v);
+    }
+    activate_row(e, at, columns, v);
+    if (column_sums)
+      for (int j = 0; j < columns; ++j)
+        column_sums[strip.column + j] += double{v[j]};
+    store_row(e, at, columns, v, amax);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace assay
+HWY_AFTER_NAMESPACE();
