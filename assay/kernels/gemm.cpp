@@ -49,8 +49,7 @@ constexpr auto runners(std::index_sequence<i...>) {
 }
 
 std::vector<const GemmKernels*> make_tables() {
-  static const auto kRunners =
-      runners(std::make_index_sequence<kMostTables>());
+  static const auto kRunners = runners(std::make_index_sequence<kMostTables>());
   static std::array<GemmKernels, kMostTables> storage;
   std::vector<const GemmKernels*> tables;
   for (const Combination& c : combinations()) {

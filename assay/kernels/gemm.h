@@ -16,7 +16,9 @@
 //    subnormal operand, and the exponents of the smallest operands so large
 //    that no sum of products has a nonzero bit below 2^-126. Operands that
 //    fail are multiplied by a power of two where that mends it, or else go to
-//    the fp32 unit. Nothing is flushed, whatever the path.
+//    the fp32 unit. MXFP8 operands are multiplied by one too, so that their
+//    largest scale is 1; where scales differ so much that fp32 does not hold
+//    the products, the plain loops do them. Nothing is flushed on any path.
 //  - Which sums are formed depends on the shape and the values, never on the
 //    number of threads.
 #pragma once
@@ -88,8 +90,8 @@ struct GemmEpilogue {
   std::byte* d = nullptr;  // M x N: f32, bf16, f16, e4m3fn, e5m2
   DType d_dtype = DType::kF32;
   float d_scale = 1;
-  float* amax = nullptr;           // [1], overwritten; may be null
-  double* column_sums = nullptr;   // [N], of v before rounding; may be null
+  float* amax = nullptr;          // [1], overwritten; may be null
+  double* column_sums = nullptr;  // [N], of v before rounding; may be null
 };
 
 struct GemmProblem {

@@ -39,8 +39,8 @@ Packed pack(const GemmUnit& unit, const GemmView& view, bool rows, int shift) {
   p.panels = ceil_div(view.outer, size);
   p.panel_bytes = round_up(view.k, unit.k_step) * size *
                   static_cast<std::int64_t>(unit.element);
-  p.memory = allocate_buffer(
-      static_cast<std::size_t>(p.panels * p.panel_bytes) + 64);
+  p.memory =
+      allocate_buffer(static_cast<std::size_t>(p.panels * p.panel_bytes) + 64);
   std::vector<GemmRange> ranges(static_cast<std::size_t>(p.panels));
   const GemmPackFn fn = rows ? unit.pack_rows : unit.pack_columns;
   parallel_for(p.panels, [&](std::int64_t i) {
@@ -264,8 +264,7 @@ bool can_shift(const GemmView& view) {
 constexpr int kLeastProduct = -126 + 14;
 
 bool never_flushes(const GemmRange& a, const GemmRange& b) {
-  return !a.lost && !b.lost &&
-         a.min_exponent + b.min_exponent >= kLeastProduct;
+  return !a.lost && !b.lost && a.min_exponent + b.min_exponent >= kLeastProduct;
 }
 
 struct Shifts {
@@ -324,6 +323,22 @@ bool try_bf16(const GemmUnits& units, const GemmProblem& p) {
   return true;
 }
 
+// False where shifted operands do not fit fp32, or their products do not: bits
+// that alpha would bring back would be lost.
+bool try_f32(const GemmUnits& units, const GemmProblem& p) {
+  constexpr int kLeast = -149 + 14;
+  const Shifts s{fold_shift(p.row), fold_shift(p.column)};
+  const Packed rows = pack(*units.f32, p.row, true, s.row);
+  const Packed columns = pack(*units.f32, p.column, false, s.column);
+  const GemmRange &a = rows.range, &b = columns.range;
+  const bool shifted = s.row != 0 || s.column != 0;
+  if (shifted && !is_empty(a) && !is_empty(b) &&
+      (a.lost || b.lost || a.min_exponent + b.min_exponent < kLeast))
+    return false;
+  run_with(units, *units.f32, p, s, rows, columns);
+  return true;
+}
+
 }  // namespace
 
 void run_gemm(const GemmUnits& units, const GemmProblem& p) {
@@ -336,10 +351,7 @@ void run_gemm(const GemmUnits& units, const GemmProblem& p) {
   const bool bf16 = units.bf16 && p.row.k > 0 && fits_bf16_unit(p.row) &&
                     fits_bf16_unit(p.column);
   if (bf16 && try_bf16(units, p)) return;
-  const Shifts s{fold_shift(p.row), fold_shift(p.column)};
-  const Packed rows = pack(*units.f32, p.row, true, s.row);
-  const Packed columns = pack(*units.f32, p.column, false, s.column);
-  run_with(units, *units.f32, p, s, rows, columns);
+  if (!try_f32(units, p)) gemm_plain(p, InternalPrecision::kF32, DType::kF32);
 }
 
 }  // namespace assay

@@ -21,8 +21,8 @@ void gemm_values(const GemmView& view, std::int64_t outer, std::int64_t k,
     load_as_doubles(view.dtype, view.data, outer * view.stride + k, count, out);
   } else {
     for (std::int64_t j = 0; j < count; ++j)
-      out[j] = load_as_double(view.dtype, view.data,
-                              (k + j) * view.stride + outer);
+      out[j] =
+          load_as_double(view.dtype, view.data, (k + j) * view.stride + outer);
   }
   if (view.fold == GemmFold::kNone) return;
   const std::int64_t block = gemm_fold_block(view.fold);

@@ -107,12 +107,11 @@ void run(const GemmProblem& p, Make make, bool exact) {
     const std::int64_t end = std::min(m, (block + 1) * kRowBlock);
     for (std::int64_t i = block * kRowBlock; i < end; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
-        const double sum = element(p, make, exact, a.data() + i * k,
-                                   b.data() + j * k, i, j);
+        const double sum =
+            element(p, make, exact, a.data() + i * k, b.data() + j * k, i, j);
         const double v = finish(p.epilogue, n, i, j, sum);
         columns[static_cast<std::size_t>(j)] += v;
-        amax[slot] =
-            std::fmax(amax[slot], static_cast<float>(std::fabs(v)));
+        amax[slot] = std::fmax(amax[slot], static_cast<float>(std::fabs(v)));
       }
     }
     if (p.epilogue.column_sums) sums[slot] = std::move(columns);
@@ -136,7 +135,8 @@ void ref_gemm(const GemmProblem& problem) {
 void gemm_plain(const GemmProblem& problem, InternalPrecision precision,
                 DType working) {
   if (precision == InternalPrecision::kF32) {
-    run(problem, [=] { return PlainSum<double>(working); }, false);
+    run(
+        problem, [=] { return PlainSum<double>(working); }, false);
     return;
   }
   with_accumulator(precision, working, [&](auto make) {

@@ -39,9 +39,9 @@ void no_state() {}
 const GemmVectorUnits* gemm_units() {
   static constexpr GemmVectorUnits kUnits = {
       ASSAY_ISA_NAME,
-      {"fp32", kGemmRows, kGemmColumns, 1, sizeof(float),
-       &gemm_pack<kGemmRows>, &gemm_pack<kGemmColumns>, &gemm_tile,
-       &gemm_scaled_tile, &no_state, &no_state},
+      {"fp32", kGemmRows, kGemmColumns, 1, sizeof(float), &gemm_pack<kGemmRows>,
+       &gemm_pack<kGemmColumns>, &gemm_tile, &gemm_scaled_tile, &no_state,
+       &no_state},
       &gemm_epilogue};
   return &kUnits;
 }

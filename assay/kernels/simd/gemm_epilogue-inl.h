@@ -29,10 +29,9 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> bf16_bits(hn::Vec<GemmD> v) {
   const hn::RebindToUnsigned<GemmD> du;
   const auto bits = hn::BitCast(du, v);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::ShiftRight<16>(
-      hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
-  const auto quiet =
-      hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
+  const auto rounded =
+      hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
 }
 
@@ -43,11 +42,10 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> fp8_bits(hn::Vec<GemmD> v) {
   const hn::RebindToUnsigned<GemmD> du;
   constexpr float kMax = kMantissa == 3 ? 448.0f : 57344.0f;
   constexpr int kMinExponent = kMantissa == 3 ? -6 : -14;
-  constexpr std::uint32_t kRebias =
-      (127u + kMinExponent - 1) << (23);
+  constexpr std::uint32_t kRebias = (127u + kMinExponent - 1) << (23);
   constexpr int kDrop = 23 - kMantissa;
-  const auto sign = hn::ShiftRight<24>(
-      hn::And(hn::BitCast(du, v), hn::Set(du, 0x80000000u)));
+  const auto sign =
+      hn::ShiftRight<24>(hn::And(hn::BitCast(du, v), hn::Set(du, 0x80000000u)));
   const auto magnitude = hn::Min(hn::Abs(v), hn::Set(d, kMax));
   // Below the smallest normal the last place is fixed: adding 2^23 of them
   // rounds to it.
@@ -61,7 +59,8 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> fp8_bits(hn::Vec<GemmD> v) {
   const auto large = hn::ShiftRight<kDrop>(
       hn::Sub(hn::Add(bits, hn::Add(odd, half)), hn::Set(du, kRebias)));
   const auto is_small = hn::RebindMask(
-      du, hn::Lt(magnitude, hn::Set(d, static_cast<float>(pow2(kMinExponent)))));
+      du,
+      hn::Lt(magnitude, hn::Set(d, static_cast<float>(pow2(kMinExponent)))));
   const auto code = hn::Or(hn::IfThenElse(is_small, small, large), sign);
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 0x7f),
                         code);
@@ -110,14 +109,16 @@ inline void narrow_row(DType dtype, const float* v, int n, std::byte* out,
   }
 }
 
-// sigmoid(2u), u = x (c + a x^2).
+// sigmoid(2u) = 1 / (1 + exp(-u)^2), u = x (c + a x^2): the square overflows
+// to infinity where exp would leave its range.
 template <class D, class V>
 HWY_INLINE V gelu_gate(D d, V x) {
-  const auto u = hn::Mul(x, hn::MulAdd(hn::Set(d, 0.03567741f),
-                                       hn::Mul(x, x),
-                                       hn::Set(d, 0.79788456f)));
-  const auto e = hn::Exp(d, hn::Mul(hn::Set(d, -2.0f), u));
-  return hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
+  const auto minus_u =
+      hn::Mul(x, hn::MulAdd(hn::Set(d, -0.03567741f), hn::Mul(x, x),
+                            hn::Set(d, -0.79788456f)));
+  const auto e = hn::Exp(d, hn::Min(minus_u, hn::Set(d, 60.0f)));
+  const auto one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::MulAdd(e, e, one));
 }
 
 inline void gelu_row(float* v, int n) {
@@ -132,9 +133,8 @@ inline void dgelu_row(float* v, const float* pre, int n) {
     const auto x = hn::Load(d, pre + j);
     const auto s = gelu_gate(d, x);
     const auto one = hn::Set(d, 1.0f);
-    const auto du =
-        hn::MulAdd(hn::Set(d, 2 * 0.1070322243f), hn::Mul(x, x),
-                   hn::Set(d, 2 * 0.79788456f));
+    const auto du = hn::MulAdd(hn::Set(d, 2 * 0.1070322243f), hn::Mul(x, x),
+                               hn::Set(d, 2 * 0.79788456f));
     const auto slope =
         hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one, s)), du, s);
     hn::Store(hn::Mul(hn::Load(d, v + j), slope), d, v + j);
@@ -174,9 +174,9 @@ inline void scale_row(int n, GemmAlpha alpha, float row_alpha, float* v) {
 
 inline void add_scaled_row(const float* x, int n, float scale, float* v) {
   for_vectors(n, [&](auto d, int j) HWY_ATTR {
-    hn::Store(hn::MulAdd(hn::Load(d, x + j), hn::Set(d, scale),
-                         hn::Load(d, v + j)),
-              d, v + j);
+    hn::Store(
+        hn::MulAdd(hn::Load(d, x + j), hn::Set(d, scale), hn::Load(d, v + j)),
+        d, v + j);
   });
 }
 

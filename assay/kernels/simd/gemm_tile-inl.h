@@ -24,7 +24,8 @@ template <int n, class Body>
 HWY_INLINE void gemm_unroll(Body&& body) {
   [&]<int... i>(std::integer_sequence<int, i...>) {
     (body(std::integral_constant<int, i>()), ...);
-  }(std::make_integer_sequence<int, n>());
+  }
+  (std::make_integer_sequence<int, n>());
 }
 
 // Sums of the products of k elements, from zero, given row by row to
@@ -45,9 +46,8 @@ HWY_INLINE void gemm_products(const float* HWY_RESTRICT a,
     });
     gemm_unroll<kGemmRows>([&](auto r) {
       const auto row = hn::Set(d, a[r]);
-      gemm_unroll<kGemmVectors>([&](auto v) {
-        sum[r][v] = hn::MulAdd(row, column[v], sum[r][v]);
-      });
+      gemm_unroll<kGemmVectors>(
+          [&](auto v) { sum[r][v] = hn::MulAdd(row, column[v], sum[r][v]); });
     });
     a += kGemmRows;
     b += kGemmColumns;
@@ -79,17 +79,16 @@ void gemm_scaled_tile(const std::byte* row_panel, const std::byte* column_panel,
   const float* column_scales = scales.column;
   for (std::int64_t begin = 0; begin < k; begin += kGemmScaleBlock) {
     const std::int64_t n = std::min(kGemmScaleBlock, k - begin);
-    gemm_products(
-        a, b, n, [&](int r, int v, hn::Vec<GemmD> partial) HWY_ATTR {
-          const int at = v * static_cast<int>(hn::Lanes(d));
-          const auto row = hn::Set(d, row_scales[r]);
-          const auto column = hn::LoadU(d, column_scales + at);
-          const auto first = scales.column_first ? column : row;
-          const auto second = scales.column_first ? row : column;
-          float* to = acc + r * kGemmColumns + at;
-          const auto before = add ? hn::Load(d, to) : hn::Zero(d);
-          hn::Store(hn::MulAdd(hn::Mul(partial, first), second, before), d, to);
-        });
+    gemm_products(a, b, n, [&](int r, int v, hn::Vec<GemmD> partial) HWY_ATTR {
+      const int at = v * static_cast<int>(hn::Lanes(d));
+      const auto row = hn::Set(d, row_scales[r]);
+      const auto column = hn::LoadU(d, column_scales + at);
+      const auto first = scales.column_first ? column : row;
+      const auto second = scales.column_first ? row : column;
+      float* to = acc + r * kGemmColumns + at;
+      const auto before = add ? hn::Load(d, to) : hn::Zero(d);
+      hn::Store(hn::MulAdd(hn::Mul(partial, first), second, before), d, to);
+    });
     a += n * kGemmRows;
     b += n * kGemmColumns;
     row_scales += scales.row_stride;

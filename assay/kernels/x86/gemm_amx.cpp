@@ -98,9 +98,9 @@ inline void add_scaled(const float* partial, const GemmTileScales& s,
       const __m512 p = _mm512_load_ps(partial + at);
       const __m512 before =
           kAdd ? _mm512_load_ps(acc + at) : _mm512_setzero_ps();
-      const __m512 sum =
-          s.column_first ? _mm512_fmadd_ps(_mm512_mul_ps(p, c), f, before)
-                         : _mm512_fmadd_ps(_mm512_mul_ps(p, f), c, before);
+      const __m512 sum = s.column_first
+                             ? _mm512_fmadd_ps(_mm512_mul_ps(p, c), f, before)
+                             : _mm512_fmadd_ps(_mm512_mul_ps(p, f), c, before);
       _mm512_store_ps(acc + at, sum);
     };
     one(c0, r * kBf16Panel);
@@ -134,17 +134,10 @@ void scaled_tile(const std::byte* rows, const std::byte* columns,
 #pragma GCC pop_options
 
 const GemmUnit* amx_gemm_unit() {
-  static const GemmUnit kUnit = {"amx",
-                                 kBf16Panel,
-                                 kBf16Panel,
-                                 kBf16Step,
-                                 2,
-                                 &pack_bf16_rows,
-                                 &pack_bf16_columns,
-                                 &tile,
-                                 &scaled_tile,
-                                 &enter,
-                                 &leave};
+  static const GemmUnit kUnit = {
+      "amx",           kBf16Panel,         kBf16Panel, kBf16Step,    2,
+      &pack_bf16_rows, &pack_bf16_columns, &tile,      &scaled_tile, &enter,
+      &leave};
   return has_amx_bf16() ? &kUnit : nullptr;
 }
 

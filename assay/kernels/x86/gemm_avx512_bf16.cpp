@@ -36,8 +36,8 @@ inline void add_products(const std::byte* rows, const std::byte* columns,
       const __m512i c0 = _mm512_load_si512(columns + p * 64);
       const __m512i c1 = _mm512_load_si512(columns + kTileBytes + p * 64);
       for (int r = 0; r < kRows; ++r) {
-        const __m512i pair = _mm512_set1_epi32(
-            reinterpret_cast<const int*>(rows + r * 64)[p]);
+        const __m512i pair =
+            _mm512_set1_epi32(reinterpret_cast<const int*>(rows + r * 64)[p]);
         sums.v[r][0] = _mm512_dpbf16_ps(sums.v[r][0], bf16(pair), bf16(c0));
         sums.v[r][1] = _mm512_dpbf16_ps(sums.v[r][1], bf16(pair), bf16(c1));
       }
@@ -102,17 +102,10 @@ void scaled_tile(const std::byte* rows, const std::byte* columns,
 #pragma GCC pop_options
 
 const GemmUnit* avx512_bf16_gemm_unit() {
-  static const GemmUnit kUnit = {"avx512_bf16",
-                                 kBf16Panel,
-                                 kBf16Panel,
-                                 kBf16Step,
-                                 2,
-                                 &pack_bf16_rows,
-                                 &pack_bf16_columns,
-                                 &tile,
-                                 &scaled_tile,
-                                 &no_state,
-                                 &no_state};
+  static const GemmUnit kUnit = {
+      "avx512_bf16",   kBf16Panel,         kBf16Panel, kBf16Step,    2,
+      &pack_bf16_rows, &pack_bf16_columns, &tile,      &scaled_tile, &no_state,
+      &no_state};
   return has_avx512_bf16() ? &kUnit : nullptr;
 }
 

@@ -14,16 +14,14 @@ namespace assay {
 struct DecodeE4M3 {
   static constexpr int kMinExponent = -9, kMaxExponent = 8;
   static __m512i run(__m512i code) {
-    const __m512i magnitude =
-        _mm512_and_si512(code, _mm512_set1_epi16(0x7f));
+    const __m512i magnitude = _mm512_and_si512(code, _mm512_set1_epi16(0x7f));
     __m512i out = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4),
                                    _mm512_set1_epi16(120 << 7));
     const __mmask32 small =
         _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(8));
     // 0 to 7 times 2^-9.
-    const __m512i table = _mm512_castsi128_si512(
-        _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40,
-                       0x3c60));
+    const __m512i table = _mm512_castsi128_si512(_mm_setr_epi16(
+        0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
     out = _mm512_mask_permutexvar_epi16(out, small, magnitude, table);
     const __mmask32 nan =
         _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f));
@@ -31,8 +29,7 @@ struct DecodeE4M3 {
     return with_sign(out, code);
   }
   static __m512i with_sign(__m512i magnitude, __m512i code) {
-    const __m512i sign =
-        _mm512_and_si512(code, _mm512_set1_epi16(0x80));
+    const __m512i sign = _mm512_and_si512(code, _mm512_set1_epi16(0x80));
     return _mm512_or_si512(magnitude, _mm512_slli_epi16(sign, 8));
   }
 };
@@ -40,8 +37,7 @@ struct DecodeE4M3 {
 struct DecodeE5M2 {
   static constexpr int kMinExponent = -16, kMaxExponent = 15;
   static __m512i run(__m512i code) {
-    const __m512i magnitude =
-        _mm512_and_si512(code, _mm512_set1_epi16(0x7f));
+    const __m512i magnitude = _mm512_and_si512(code, _mm512_set1_epi16(0x7f));
     const __m512i moved = _mm512_slli_epi16(magnitude, 5);
     __m512i out = _mm512_add_epi16(moved, _mm512_set1_epi16(112 << 7));
     const __mmask32 small =
@@ -56,8 +52,7 @@ struct DecodeE5M2 {
     return DecodeE4M3::with_sign(out, code);
   }
   // Infinity and NaN keep their mantissa under an exponent of all ones.
-  static __m512i with_special(__m512i out, __mmask32 mask,
-                                         __m512i moved) {
+  static __m512i with_special(__m512i out, __mmask32 mask, __m512i moved) {
     return _mm512_mask_mov_epi16(
         out, mask, _mm512_or_si512(moved, _mm512_set1_epi16(0x7f80)));
   }

@@ -32,8 +32,8 @@ struct Factor {
       : first(_mm512_set1_ps(static_cast<float>(pow2(shift / 2)))),
         second(_mm512_set1_ps(static_cast<float>(pow2(shift - shift / 2)))) {}
   __m512i half(__m256i bf16) const {
-    const __m512 x = _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+    const __m512 x =
+        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
     const __m512 y = _mm512_mul_ps(_mm512_mul_ps(x, first), second);
     return _mm512_srli_epi32(_mm512_castps_si512(y), 16);
   }
@@ -57,14 +57,14 @@ class LoadBf16 {
         shift_(shift),
         factor_(shift) {}
   __m512i operator()(std::int64_t index, std::int64_t n, __m512i) {
-    __m512i v = n >= 32 ? _mm512_loadu_si512(data_ + index)
-                        : _mm512_maskz_loadu_epi16(first_lanes(n),
-                                                   data_ + index);
+    __m512i v = n >= 32
+                    ? _mm512_loadu_si512(data_ + index)
+                    : _mm512_maskz_loadu_epi16(first_lanes(n), data_ + index);
     if (shift_ != 0) v = factor_(v);
     const __m512i magnitude = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
     // Zero becomes the greatest.
-    min_ = _mm512_min_epu16(
-        min_, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
+    min_ = _mm512_min_epu16(min_,
+                            _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
     const __mmask32 finite =
         _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(0x7f80));
     max_ = _mm512_mask_max_epu16(max_, finite, max_, magnitude);
@@ -82,10 +82,11 @@ class LoadBf16 {
 
  private:
   static GemmRange of(int magnitude) {
-    const int exponent =
-        magnitude >= 0x80 ? (magnitude >> 7) - 127
-                          : static_cast<int>(std::bit_width(
-                                static_cast<unsigned>(magnitude))) - 134;
+    const int exponent = magnitude >= 0x80
+                             ? (magnitude >> 7) - 127
+                             : static_cast<int>(std::bit_width(
+                                   static_cast<unsigned>(magnitude))) -
+                                   134;
     return {exponent, exponent, exponent < -126};
   }
   const std::uint16_t* data_;
@@ -129,16 +130,16 @@ class LoadMx {
     const __m512i v = LoadFp8<Decode>::decode(data_ + index, n);
     const __m512i magnitude = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
     const __m512i special = _mm512_set1_epi16(0x7f80);
-    const __mmask32 live = _mm512_cmpneq_epi16_mask(
-                               magnitude, _mm512_setzero_si512()) &
-                           _mm512_cmplt_epu16_mask(magnitude, special);
+    const __mmask32 live =
+        _mm512_cmpneq_epi16_mask(magnitude, _mm512_setzero_si512()) &
+        _mm512_cmplt_epu16_mask(magnitude, special);
     const __m512i moved = _mm512_add_epi16(codes, offset_);
     const __m512i field =
         _mm512_add_epi16(_mm512_srli_epi16(magnitude, 7), moved);
     min_ = _mm512_mask_min_epi16(min_, live, min_, field);
     max_ = _mm512_mask_max_epi16(max_, live, max_, field);
-    const __m512i sum = _mm512_mask_add_epi16(v, live, v,
-                                              _mm512_slli_epi16(moved, 7));
+    const __m512i sum =
+        _mm512_mask_add_epi16(v, live, v, _mm512_slli_epi16(moved, 7));
     // 0xff is NaN, whatever the element.
     const __mmask32 nan =
         _mm512_cmpeq_epi16_mask(codes, _mm512_set1_epi16(0xff)) &
@@ -170,14 +171,13 @@ class LoadNv {
   // `scales` holds the two scales as codes in its two lowest bytes.
   __m512i operator()(std::int64_t index, std::int64_t n, __m512i scales) {
     const __m128i bytes = _mm_maskz_loadu_epi8(
-        static_cast<__mmask16>(first_lanes((std::min<std::int64_t>(n, 32) + 1) /
-                                           2)),
+        static_cast<__mmask16>(
+            first_lanes((std::min<std::int64_t>(n, 32) + 1) / 2)),
         data_ + index / 2);
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
     const __m512i nibbles = _mm512_or_si512(
         _mm512_and_si512(wide, _mm512_set1_epi32(0xf)),
-        _mm512_slli_epi32(_mm512_and_si512(wide, _mm512_set1_epi32(0xf0)),
-                          12));
+        _mm512_slli_epi32(_mm512_and_si512(wide, _mm512_set1_epi32(0xf0)), 12));
     const int both = _mm_cvtsi128_si32(_mm512_castsi512_si128(scales));
     const __m512i low = half(_mm512_castsi512_si256(nibbles), both & 0xff);
     const __m512i high =
@@ -190,10 +190,10 @@ class LoadNv {
 
  private:
   static __m512i half(__m256i nibbles, int scale) {
-    const __m512 values = _mm512_permutexvar_ps(
-        _mm512_cvtepu16_epi32(nibbles),
-        _mm512_setr_ps(0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -.5f, -1, -1.5f, -2,
-                       -3, -4, -6));
+    const __m512 values =
+        _mm512_permutexvar_ps(_mm512_cvtepu16_epi32(nibbles),
+                              _mm512_setr_ps(0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.0f,
+                                             -.5f, -1, -1.5f, -2, -3, -4, -6));
     static const auto table = [] {
       std::array<float, 256> t{};
       for (std::size_t i = 0; i < t.size(); ++i)
@@ -328,8 +328,8 @@ void pack_with(const GemmView& view, std::int64_t first, int shift,
 }
 
 template <Side side>
-void pack(const GemmView& view, std::int64_t first, int shift,
-          std::byte* panel, GemmRange& range) {
+void pack(const GemmView& view, std::int64_t first, int shift, std::byte* panel,
+          GemmRange& range) {
   if (view.dtype == DType::kBF16)
     return pack_with<side, LoadBf16>(view, first, shift, panel, range);
   if (view.dtype == DType::kE2M1)
