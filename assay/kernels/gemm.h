@@ -70,11 +70,16 @@ struct GemmBlockScales {
 inline constexpr std::int64_t kGemmScaleBlock = 128;
 inline constexpr std::int64_t kGemmChunk = 512;
 
+// u = x (linear + cubic x^2) of the tanh form, u' = linear + square x^2, as
+// NVTE's kernels spell them (section 2.10, trap T12).
+inline constexpr double kGeluLinear = 0.79788456, kGeluCubic = 0.03567741,
+                        kGeluSlopeSquare = 0.1070322243;
+
 enum class GemmActivation : std::uint8_t { kNone, kGelu, kDGelu };
 
 // v = sum * alpha * row_alpha + beta * c + bias; kGelu: aux = v, v = gelu(v);
 // kDGelu: v = v * gelu'(aux). All in fp32 (ref/: fp64), then one rounding to
-// d. gelu is the tanh form, x * sigmoid(2 x (0.79788456 + 0.03567741 x^2)).
+// d. gelu is the tanh form as x * sigmoid(2u), in fp64 and rounded to fp32.
 // fp8 d: the saturated v * d_scale; amax is max |v| before d_scale, NaN
 // skipped.
 struct GemmEpilogue {

@@ -64,14 +64,16 @@ double element(const GemmProblem& p, Make make, bool exact, const double* a,
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-double gelu(double x) {
-  return x * sigmoid(2 * x * (0.79788456f + 0.03567741f * x * x));
+double gelu_gate(double x) {
+  return sigmoid(2 * x * (kGeluLinear + kGeluCubic * x * x));
 }
+
+double gelu(double x) { return x * gelu_gate(x); }
 
 // With s = sigmoid(2u): s + x s (1 - s) 2u'.
 double gelu_slope(double x) {
-  const double s = sigmoid(2 * x * (0.79788456f + 0.03567741f * x * x));
-  return s + x * s * (1 - s) * 2 * (0.79788456f + 0.1070322243f * x * x);
+  const double s = gelu_gate(x);
+  return s + x * s * (1 - s) * 2 * (kGeluLinear + kGeluSlopeSquare * x * x);
 }
 
 // Applies the epilogue to the sum of (i, j), stores, and returns v.

@@ -109,35 +109,54 @@ inline void narrow_row(DType dtype, const float* v, int n, std::byte* out,
   }
 }
 
-// sigmoid(2u) = 1 / (1 + exp(-u)^2), u = x (c + a x^2): the square overflows
-// to infinity where exp would leave its range.
-template <class D, class V>
-HWY_INLINE V gelu_gate(D d, V x) {
-  const auto minus_u =
-      hn::Mul(x, hn::MulAdd(hn::Set(d, -0.03567741f), hn::Mul(x, x),
-                            hn::Set(d, -0.79788456f)));
-  const auto e = hn::Exp(d, hn::Min(minus_u, hn::Set(d, 60.0f)));
-  const auto one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::MulAdd(e, e, one));
+// In fp64, so that gelu is rounded once: sigmoid(2u) = 1 / (1 + exp(-2u)).
+using GemmHalf = hn::Half<GemmD>;
+using GemmWide = hn::Repartition<double, GemmD>;
+using WideVec = hn::Vec<GemmWide>;
+
+HWY_INLINE WideVec gelu_gate(WideVec x) {
+  const GemmWide d;
+  const auto slope = hn::MulAdd(hn::Set(d, -2 * kGeluCubic), hn::Mul(x, x),
+                                hn::Set(d, -2 * kGeluLinear));
+  // Beyond, exp leaves its range; the gate is far below the last place.
+  const auto e = hn::Exp(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 700.0)));
+  const auto one = hn::Set(d, 1.0);
+  return hn::Div(one, hn::Add(one, e));
+}
+
+HWY_INLINE WideVec gelu_value(WideVec x) { return hn::Mul(x, gelu_gate(x)); }
+
+// With s the gate: s + x s (1 - s) 2u'.
+HWY_INLINE WideVec gelu_slope(WideVec x) {
+  const GemmWide d;
+  const auto s = gelu_gate(x);
+  const auto du = hn::MulAdd(hn::Set(d, 2 * kGeluSlopeSquare), hn::Mul(x, x),
+                             hn::Set(d, 2 * kGeluLinear));
+  const auto one = hn::Set(d, 1.0);
+  return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one, s)), du, s);
+}
+
+// v[j] = f(v[j]) of n elements, in fp64.
+template <class F>
+HWY_INLINE void map_wide(const float* in, int n, F&& f, float* out) {
+  const GemmHalf half;
+  const GemmWide wide;
+  for (int j = 0; j < n; j += static_cast<int>(hn::Lanes(half))) {
+    const auto x = hn::PromoteTo(wide, hn::Load(half, in + j));
+    hn::Store(hn::DemoteTo(half, f(x)), half, out + j);
+  }
 }
 
 inline void gelu_row(float* v, int n) {
-  for_vectors(n, [&](auto d, int j) HWY_ATTR {
-    const auto x = hn::Load(d, v + j);
-    hn::Store(hn::Mul(x, gelu_gate(d, x)), d, v + j);
-  });
+  map_wide(
+      v, n, [](WideVec x) HWY_ATTR { return gelu_value(x); }, v);
 }
 
-inline void dgelu_row(float* v, const float* pre, int n) {
+inline void dgelu_row(float* v, float* pre, int n) {
+  map_wide(
+      pre, n, [](WideVec x) HWY_ATTR { return gelu_slope(x); }, pre);
   for_vectors(n, [&](auto d, int j) HWY_ATTR {
-    const auto x = hn::Load(d, pre + j);
-    const auto s = gelu_gate(d, x);
-    const auto one = hn::Set(d, 1.0f);
-    const auto du = hn::MulAdd(hn::Set(d, 2 * 0.1070322243f), hn::Mul(x, x),
-                               hn::Set(d, 2 * 0.79788456f));
-    const auto slope =
-        hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one, s)), du, s);
-    hn::Store(hn::Mul(hn::Load(d, v + j), slope), d, v + j);
+    hn::Store(hn::Mul(hn::Load(d, v + j), hn::Load(d, pre + j)), d, v + j);
   });
 }
 
