@@ -3,6 +3,7 @@
 #include <string>
 
 #include "assay/numerics/mxfp8_scale.h"
+#include "assay/te/quantize/fused.h"
 #include "assay/te/quantize/layout.h"
 #include "assay/te/quantize/mxfp8.h"
 #include "assay/te/quantize/scale_tiles.h"
@@ -46,6 +47,26 @@ void run_quantize(const Case& c, Answers& answers) {
   give_direction(c, answers, "col", *q.columnwise, q.shape);
 }
 
+void run_fused(const Case& c, Answers& answers) {
+  te::MXFP8Quantizer quantizer(format_of(c));
+  const Tensor x = c.input("x"), grad = c.input("grad");
+  const std::string method = c.text("method"), name = c.text("function");
+  te::QuantizedWithDbias result;
+  if (method == "CAST_ACT") {
+    result.quantized = te::activation_quantize(
+        quantizer, te::parse_activation(name).value(), x);
+  } else if (method == "CAST_DBIAS") {
+    result = te::quantize_dbias(quantizer, grad);
+  } else {
+    result = te::dactivation_quantize_dbias(
+        quantizer, te::parse_activation(name.substr(1)).value(), grad, x);
+  }
+  const auto& q = result.quantized;
+  give_direction(c, answers, "row", *q.rowwise, q.shape);
+  give_direction(c, answers, "col", *q.columnwise, q.shape);
+  if (c.has_array("dbias")) answers.give("dbias", result.dbias);
+}
+
 void run_scale_table(const Case& c, Answers& answers) {
   for (const std::string name : {"e4m3", "e5m2"}) {
     const DType format = name == "e4m3" ? DType::kE4M3FN : DType::kE5M2;
@@ -69,6 +90,7 @@ void run_swizzle(const Case& c, Answers& answers) {
 }
 
 const Registration kQuantize{"mxfp8_", run_quantize};
+const Registration kFused{"mxfp8_fused", run_fused};
 const Registration kScales{"mxfp8_scale_table", run_scale_table};
 const Registration kSwizzle{"swizzle_", run_swizzle};
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
-#include "assay/base/parallel.h"
 #include "assay/kernels/block_quant.h"
 #include "assay/numerics/mxfp8_scale.h"
 #include "assay/te/check.h"
@@ -71,30 +71,50 @@ MXFP8Quantizer::MXFP8Quantizer(DType format, const MXFP8Options& options)
           std::string(traits(format).name), "float8_e4m3fn or float8_e5m2");
 }
 
-QuantizedTensor MXFP8Quantizer::quantize(const Tensor& input) {
+QuantizedTensor MXFP8Quantizer::prepare(const Tensor& input) const {
   require_high_precision(kOp, "x", input);
   const auto m = matrix_shape(input.shape());
   if (!options_.partial_blocks) {
     require_multiple(kOp, "rows", m.rows, kMxBlock);
     require_multiple(kOp, "columns", m.columns, kMxBlock);
   }
-  const Tensor x = contiguous(input);
   QuantizedTensor q;
-  q.shape = x.shape();
-  q.dtype = x.dtype();
-  q.device = x.device;
-  if (usage().rowwise) q.rowwise = empty_direction(format_, m, false, x.device);
+  q.shape = input.shape();
+  q.dtype = input.dtype();
+  q.device = input.device;
+  if (usage().rowwise)
+    q.rowwise = empty_direction(format_, m, false, input.device);
   if (usage().columnwise)
-    q.columnwise = empty_direction(format_, m, true, x.device);
-  const auto& kernels = block_quant_kernels(x.device);
-  const std::int64_t chunks = (m.columns + kChunk - 1) / kChunk;
-  parallel_for(blocks_of(m.rows) * chunks, [&](std::int64_t i) {
-    Mxfp8Strip s = strip_at(x, q, i / chunks * kMxBlock, i % chunks * kChunk);
-    s.format = format_;
-    s.square = options_.with_2d;
-    kernels.mxfp8_quantize(s);
-  });
+    q.columnwise = empty_direction(format_, m, true, input.device);
   return q;
+}
+
+Job MXFP8Quantizer::job(const Tensor& x, QuantizedTensor& q) const {
+  const auto m = matrix_shape(x.shape());
+  const std::int64_t chunks = (m.columns + kChunk - 1) / kChunk;
+  const auto kernel = block_quant_kernels(x.device).mxfp8_quantize;
+  return {blocks_of(m.rows) * chunks, [=, this, &q](std::int64_t i) {
+            Mxfp8Strip s =
+                strip_at(x, q, i / chunks * kMxBlock, i % chunks * kChunk);
+            s.format = format_;
+            s.square = options_.with_2d;
+            kernel(s);
+          }};
+}
+
+QuantizedTensor MXFP8Quantizer::quantize(const Tensor& x) {
+  return std::move(quantize_multi({&x, 1})[0]);
+}
+
+std::vector<QuantizedTensor> MXFP8Quantizer::quantize_multi(
+    std::span<const Tensor> xs) {
+  std::vector<QuantizedTensor> out;
+  for (const Tensor& x : xs) out.push_back(prepare(x));
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    jobs.push_back(job(contiguous(xs[i]), out[i]));
+  run_jobs(jobs);
+  return out;
 }
 
 QuantizedTensor MXFP8Quantizer::quantize_fused(const Tensor& x_f32,

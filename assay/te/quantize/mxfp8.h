@@ -3,6 +3,7 @@
 // Source: NVTE, section MXFP8BlockScaling; OCP Microscaling Formats 1.0.
 #pragma once
 
+#include "assay/te/quantize/jobs.h"
 #include "assay/te/quantize/quantizer.h"
 
 namespace assay::te {
@@ -39,11 +40,18 @@ class MXFP8Quantizer : public Quantizer {
 
   QuantizedTensor quantize(const Tensor& x) override;
   QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) override;
+  // One parallel loop over the blocks of all of them.
+  std::vector<QuantizedTensor> quantize_multi(
+      std::span<const Tensor> xs) override;
   ScalingMode mode() const override { return ScalingMode::kMXFP8; }
   DType format() const override { return format_; }
   std::unique_ptr<Quantizer> clone() const override;
 
  private:
+  // Checks, and empty results; the work, which fills them.
+  QuantizedTensor prepare(const Tensor& x) const;
+  Job job(const Tensor& x, QuantizedTensor& q) const;
+
   DType format_;
   MXFP8Options options_;
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "assay/kernels/block_quant.h"
@@ -14,6 +15,8 @@
 #include "assay/te/quantize/quantizer.h"
 
 namespace assay::te {
+
+class Nvfp4Work;
 
 struct NVFP4Options {
   // 16 x 16 tiles with one scale, replicated to both directions: for weights.
@@ -63,6 +66,9 @@ class NVFP4Quantizer : public Quantizer {
 
   QuantizedTensor quantize(const Tensor& x) override;
   QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) override;
+  // One loop over all of them for the amax, one reduction, one for the codes.
+  std::vector<QuantizedTensor> quantize_multi(
+      std::span<const Tensor> xs) override;
   ScalingMode mode() const override { return ScalingMode::kNVFP4; }
   DType format() const override { return DType::kE2M1; }
   std::unique_ptr<Quantizer> clone() const override;
@@ -75,6 +81,9 @@ class NVFP4Quantizer : public Quantizer {
   }
 
  private:
+  void check(const Tensor& x) const;
+  void agree_on_amax(std::deque<Nvfp4Work>& works) const;
+
   NVFP4Options options_;
 };
 
