@@ -46,8 +46,7 @@ Tensor dactivation_f32(Activation act, const Tensor& dy, const Tensor& x,
   const Device device = common_device(kOp, {&dy, &x});
   const Tensor grad = contiguous(dy), in = contiguous(x);
   return unrounded(
-      x.shape(), device,
-      [&](std::int64_t begin, std::int64_t end, float* out) {
+      x.shape(), device, [&](std::int64_t begin, std::int64_t end, float* out) {
         activation_grad_rows_f32(act, grad, in, begin, end, options, out);
       });
 }

@@ -13,6 +13,7 @@
 
 #include "assay/numerics/internal_precision.h"
 #include "assay/te/ops/activation.h"
+#include "assay/te/ops/norm.h"
 #include "assay/te/quantize/quantizer.h"
 
 namespace assay::te {
@@ -44,5 +45,20 @@ QuantizedWithDbias dactivation_quantize_dbias(
     Quantizer& quantizer, Activation act, const Tensor& dy, const Tensor& x,
     const ActivationOptions& options = {},
     InternalPrecision precision = InternalPrecision::kF32);
+
+// The norm of x, quantised; mean and rsigma as the norm gives them. z is
+// rounded as said above; NormOptions::rounding kNormalisedFirst rounds it
+// before anything else. Shapes, formulas and errors: ops/norm.h.
+struct NormQuantized {
+  QuantizedTensor z;
+  Tensor mean;  // empty for RMSNorm
+  Tensor rsigma;
+};
+NormQuantized layernorm_quantize(Quantizer& quantizer, const Tensor& x,
+                                 const Tensor& gamma, const Tensor& beta,
+                                 const NormOptions& options = {});
+NormQuantized rmsnorm_quantize(Quantizer& quantizer, const Tensor& x,
+                               const Tensor& gamma,
+                               const NormOptions& options = {});
 
 }  // namespace assay::te

@@ -48,8 +48,7 @@ std::vector<QuantizedTensor> quantize_split(
 }
 
 Tensor dequantize_split(std::span<const QuantizedTensor> groups, DType out) {
-  require(!groups.empty(), "dequantize_split", "groups", "none",
-          "one or more");
+  require(!groups.empty(), "dequantize_split", "groups", "none", "one or more");
   std::int64_t rows = 0;
   const std::int64_t columns = matrix_shape(groups[0].shape).columns;
   for (const QuantizedTensor& q : groups) {

@@ -80,7 +80,8 @@ std::optional<std::uint16_t> Nvfp4Work::signs() const {
 }
 
 Job Nvfp4Work::amax_job() {
-  const auto n = static_cast<std::size_t>(options_.row_scaled ? rows_ : areas());
+  const auto n =
+      static_cast<std::size_t>(options_.row_scaled ? rows_ : areas());
   row_parts_.assign(n, 0.0f);
   column_parts_.assign(options_.rht ? n : 0, 0.0f);
   return {areas(), [this](std::int64_t i) { find_amax(i); }};
@@ -99,8 +100,8 @@ void Nvfp4Work::find_amax(std::int64_t i) {
   if (!column_ || !options_.rht) return;
   float& most = column_parts_[static_cast<std::size_t>(i)];
   for_column_tiles(x_, a, signs(), [&](const ColumnTile& t) {
-    most = std::max(
-        most, amax_of(x_.device, x_.dtype(), t.data, t.columns * t.rows));
+    most = std::max(most,
+                    amax_of(x_.device, x_.dtype(), t.data, t.columns * t.rows));
   });
 }
 
@@ -159,8 +160,7 @@ void Nvfp4Work::quantize_area(std::int64_t i) {
 void Nvfp4Work::quantize_columns(const ColumnTile& tile) const {
   for (std::int64_t c = 0; c < tile.columns; ++c) {
     quantize_run(*column_, tile.data + c * tile.rows * size_,
-                 (tile.column + c) * rows_ + tile.row,
-                 tile.rows / kNvfp4Block);
+                 (tile.column + c) * rows_ + tile.row, tile.rows / kNvfp4Block);
   }
 }
 
