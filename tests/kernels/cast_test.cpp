@@ -288,5 +288,22 @@ TEST_P(CastKernelsTest, TransposesEveryShape) {
   }
 }
 
+// Large destinations may be written past the cache.
+TEST_P(CastKernelsTest, TransposesIntoLargeMatrices) {
+  constexpr std::int64_t kRows = 4096, kColumns = 80;
+  Codes in(static_cast<std::size_t>(kRows * kColumns)), out(in.size() + 128);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  std::uint8_t* aligned =
+      out.data() + 64 - reinterpret_cast<std::uintptr_t>(out.data()) % 64;
+  for (std::uint8_t* to : {aligned, aligned + 1}) {
+    GetParam()->transpose(in.data(), kColumns, kRows, kColumns, to, kRows);
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      for (std::int64_t r = 0; r < kRows; ++r)
+        ASSERT_EQ(to[c * kRows + r],
+                  in[static_cast<std::size_t>(r * kColumns + c)]);
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -137,6 +137,8 @@ struct Convert {
     std::int64_t i = 0;
     const std::int64_t step = lanes();
     for (; i + 4 * step <= n; i += 4 * step) {
+      ask_ahead(x + i, 4 * step);
+      ask_ahead(out + i, 4 * step);
       encode_step(x + i, factors, i, out + i);
       encode_step(x + i + step, factors, i + step, out + i + step);
       encode_step(x + i + 2 * step, factors, i + 2 * step, out + i + 2 * step);
@@ -151,6 +153,12 @@ struct Convert {
                                             T* out) {
     std::int64_t i = 0;
     const std::int64_t step = lanes();
+    for (; i + 4 * step <= n; i += 4 * step) {
+      ask_ahead(codes + i, 4 * step);
+      ask_ahead(out + i, 4 * step);
+      for (std::int64_t j = i; j < i + 4 * step; j += step)
+        decode_step(codes + j, factors, j, out + j);
+    }
     for (; i + step <= n; i += step)
       decode_step(codes + i, factors, i, out + i);
     return i;

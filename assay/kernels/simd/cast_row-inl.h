@@ -38,6 +38,20 @@ HWY_INLINE void store_halves(VU v, std::uint16_t* out) {
 #endif
 }
 
+// Asks for the lines that a loop will reach soon, `count` elements of them.
+// The hardware does so by itself within a page, and starts anew in each: with
+// this long rows run at the speed of memory. An address past the end is
+// harmless.
+inline constexpr std::int64_t kAheadBytes = 2048;
+template <typename T>
+HWY_INLINE void ask_ahead(const T* p, std::int64_t count) {
+  constexpr std::int64_t kLine = 64;
+  const char* bytes = reinterpret_cast<const char*>(p) + kAheadBytes;
+  const std::int64_t size = count * static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t at = 0; at < size; at += kLine)
+    __builtin_prefetch(bytes + at);
+}
+
 // How a row is read and written. store() takes no NaN but the quiet one with
 // an empty payload. kInfinity: the largest
 // magnitude that is no NaN.
@@ -129,6 +143,7 @@ struct Amax {
     V a = hn::Zero(d), b = a, c = a, e = a;
     std::int64_t i = 0;
     for (; i + 4 * step <= n; i += 4 * step) {
+      ask_ahead(x + i, 4 * step);
       a = hn::Max(a, magnitude(x + i));
       b = hn::Max(b, magnitude(x + i + step));
       c = hn::Max(c, magnitude(x + i + 2 * step));
@@ -144,11 +159,20 @@ struct Amax {
   }
 
   static HWY_INLINE float reduce(V v) {
-    const D d;
-    alignas(64) Bits lane[64 / sizeof(Bits)];
-    hn::Store(v, d, lane);
-    const auto end = lane + hn::Lanes(d);
-    return Row::value(*std::max_element(lane, end));
+    return Row::value(hn::GetLane(most_of(D(), v)));
+  }
+  // Halves of a vector fold until one of 128 bits is left, for which there
+  // are short sequences.
+  template <class DV>
+  static HWY_INLINE hn::Vec<hn::CappedTag<Bits, 16 / sizeof(Bits)>> most_of(
+      DV d, hn::Vec<DV> v) {
+    if constexpr (hn::MaxLanes(DV()) * sizeof(Bits) > 16) {
+      const hn::Half<DV> half;
+      return most_of(half,
+                     hn::Max(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    } else {
+      return hn::MaxOfLanes(d, v);
+    }
   }
 
   static void blocks(const T* x, std::int64_t n, std::int64_t block,

@@ -44,9 +44,8 @@ class Strips {
 
   // 128 x 128.
   void run_2d(const Tile& strip) {
-    const Tiling tiles{strip.rows, strip.columns, kSide, kSide};
-    for (std::int64_t i = 0; i < tiles.count(); ++i)
-      square(inside(strip, tiles.at(i)));
+    if (rowwise_.codes != nullptr || columnwise_.codes != nullptr)
+      squares(strip);
   }
 
  private:
@@ -106,26 +105,58 @@ class Strips {
     store_transposed(tile, codes);
   }
 
-  void square(const Tile& tile) const {
-    float factor = 0;
-    for (std::int64_t r = 0; r < tile.rows; ++r)
-      factor = std::max(
-          factor, type_.amax(at(tile.row + r, tile.column), tile.columns));
-    float inverse;
-    to_scales(&factor, 1, &inverse, 1);
-    const std::int64_t down = tile.row / kSide, right = tile.column / kSide;
+  // Maxima of the tiles of a strip, then codes row by row: rows are read as
+  // far as the strip goes, not in pieces of 128.
+  void squares(const Tile& strip) const {
+    float factors[kWide / kSide] = {};
+    const std::int64_t tiles = ceil_div(strip.columns, kSide);
+    for (std::int64_t r = 0; r < strip.rows; ++r) {
+      float most[kWide / kSide];
+      type_.amax_blocks(at(strip.row + r, strip.column), strip.columns, kSide,
+                        most);
+      for (std::int64_t t = 0; t < tiles; ++t)
+        factors[t] = std::max(factors[t], most[t]);
+    }
+    float inverses[kWide / kSide];
+    to_scales(factors, tiles, inverses, 1);
+    store_scales(strip, inverses, tiles);
+    if (columnwise_.codes == nullptr) {
+      for (std::int64_t r = 0; r < strip.rows; ++r)
+        format_.cast_blocks(
+            at(strip.row + r, strip.column), strip.columns, kSide, factors,
+            rowwise_.codes + (strip.row + r) * k_ + strip.column);
+      return;
+    }
+    const Tiling pieces{strip.rows, strip.columns, kSide, TileCodes::kColumns};
+    for (std::int64_t i = 0; i < pieces.count(); ++i) {
+      const Tile piece = pieces.at(i);
+      square_codes(inside(strip, piece), factors + piece.column / kSide);
+    }
+  }
+
+  void store_scales(const Tile& strip, const float* inverses,
+                    std::int64_t tiles) const {
+    const std::int64_t down = strip.row / kSide, right = strip.column / kSide;
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      if (rowwise_.codes != nullptr)
+        rowwise_.scale_inv[down * rowwise_.scale_stride + right + t] =
+            inverses[t];
+      if (columnwise_.codes != nullptr)
+        columnwise_.scale_inv[(right + t) * columnwise_.scale_stride + down] =
+            inverses[t];
+    }
+  }
+
+  void square_codes(const Tile& tile, const float* factors) const {
     TileCodes codes;
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       const std::int64_t row = tile.row + r;
-      format_.cast(at(row, tile.column), tile.columns, factor, codes.row(r));
+      format_.cast_blocks(at(row, tile.column), tile.columns, kSide, factors,
+                          codes.row(r));
       if (rowwise_.codes != nullptr)
         std::memcpy(rowwise_.codes + row * k_ + tile.column, codes.row(r),
                     static_cast<std::size_t>(tile.columns));
     }
-    if (rowwise_.codes != nullptr)
-      rowwise_.scale_inv[down * rowwise_.scale_stride + right] = inverse;
-    if (columnwise_.codes == nullptr) return;
-    columnwise_.scale_inv[right * columnwise_.scale_stride + down] = inverse;
     store_transposed(tile, codes);
   }
 
