@@ -30,8 +30,15 @@ namespace {
 
 template <class Act, class In, class Out>
 void unary(const void* x, std::int64_t n, float scale, void* y) {
+  if (scale == 1.0f) {
+    map_runs<In, 1, Out, 1>(
+        {x}, n, {y}, [](const auto& in, auto& out) HWY_ATTR {
+          out[0] = {Act::value(in[0].a), Act::value(in[0].b)};
+        });
+    return;
+  }
   const auto s = constant(scale);
-  map_runs<In, 1, Out, 1>({x}, n, {y}, [&](const auto& in, auto& out) {
+  map_runs<In, 1, Out, 1>({x}, n, {y}, [&](const auto& in, auto& out) HWY_ATTR {
     out[0].a = hn::Mul(Act::value(in[0].a), s);
     out[0].b = hn::Mul(Act::value(in[0].b), s);
   });

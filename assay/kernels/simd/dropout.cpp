@@ -7,7 +7,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "assay/kernels/ref/ref_dropout.h"
@@ -40,19 +39,34 @@ HWY_INLINE WVec product(WVec a, std::uint32_t b) {
   return hn::MulEven(hn::BitCast(d32, a), hn::Set(d32, b));
 }
 
-// Ten rounds, as core/philox.h has them.
-HWY_INLINE Words philox(Words c, std::uint64_t seed) {
-  auto key0 = static_cast<std::uint32_t>(seed);
-  auto key1 = static_cast<std::uint32_t>(seed >> 32);
+// The keys of the ten rounds, as core/philox.h has them.
+struct Keys {
+  std::uint64_t low[10], high[10];
+};
+
+Keys keys_of(std::uint64_t seed) {
+  Keys keys;
+  auto low = static_cast<std::uint32_t>(seed);
+  auto high = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    keys.low[round] = low;
+    keys.high[round] = high;
+    low += 0x9e3779b9;
+    high += 0xbb67ae85;
+  }
+  return keys;
+}
+
+HWY_INLINE Words philox(Words c, const Keys& keys) {
   for (int round = 0; round < 10; ++round) {
     const auto p0 = product(c.v[0], 0xd2511f53);
     const auto p1 = product(c.v[2], 0xcd9e8d57);
-    c.v[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c.v[1]), wide(key0));
+    c.v[0] =
+        hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c.v[1]), wide(keys.low[round]));
     c.v[1] = p1;
-    c.v[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c.v[3]), wide(key1));
+    c.v[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c.v[3]),
+                     wide(keys.high[round]));
     c.v[3] = p0;
-    key0 += 0x9e3779b9;
-    key1 += 0xbb67ae85;
   }
   return c;
 }
@@ -81,47 +95,64 @@ HWY_INLINE WVec mask_of(const Words& words, std::uint32_t threshold) {
   return hn::AndNot(dropped, wide(0xffff));
 }
 
-// Words offset .. offset + 3 of the streams of consecutive chunks.
-HWY_INLINE Words words_of(const DropoutDraw& draw, WVec chunks) {
-  const std::uint64_t block = draw.offset / 4;
-  const auto counter = [&](std::uint64_t at) HWY_ATTR {
-    return Words{{wide(at & 0xffffffffu), wide(at >> 32), chunks,
-                  hn::ShiftRight<32>(chunks)}};
-  };
-  Words words = philox(counter(block), draw.seed);
-  const auto phase = static_cast<int>(draw.offset % 4);
-  if (phase == 0) return words;
-  const Words next = philox(counter(block + 1), draw.seed);
-  Words shifted = words;
-  for (int k = 0; k < 4; ++k)
-    shifted.v[k] = k + phase < 4 ? words.v[k + phase] : next.v[k + phase - 4];
-  return shifted;
+// Words 4 block .. 4 block + 3 of the streams of the chunks.
+HWY_INLINE Words words_of(std::uint64_t block, const Keys& keys, WVec chunks) {
+  return philox({{wide(block & 0xffffffffu), wide(block >> 32), chunks,
+                  hn::ShiftRight<32>(chunks)}},
+                keys);
 }
 
-void draw_masks(const DropoutDraw& draw, std::int64_t begin, std::int64_t count,
-                std::uint16_t* mask) {
+// The same from word 4 block + kPhase on.
+template <int kPhase>
+HWY_INLINE Words words_from(std::uint64_t block, const Keys& keys,
+                            WVec chunks) {
+  const Words first = words_of(block, keys, chunks);
+  if constexpr (kPhase == 0) return first;
+  const Words next = words_of(block + 1, keys, chunks);
+  Words words;
+  for (int k = 0; k < 4; ++k)
+    words.v[k] =
+        k + kPhase < 4 ? first.v[(k + kPhase) % 4] : next.v[(k + kPhase) % 4];
+  return words;
+}
+
+template <int kPhase>
+void draw_from(const DropoutDraw& draw, std::int64_t begin, std::int64_t count,
+               std::uint16_t* mask) {
   const WTag d;
   const hn::Rebind<std::uint16_t, WTag> d16;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Keys keys = keys_of(draw.seed);
+  const std::uint64_t block = draw.offset / 4;
+  const std::uint32_t threshold = draw.threshold;
+  auto chunks = hn::Iota(d, static_cast<std::uint64_t>(begin));
   std::int64_t c = 0;
   for (; c + lanes <= count; c += lanes) {
-    const auto chunks = hn::Iota(d, static_cast<std::uint64_t>(begin + c));
-    const auto bits = mask_of(words_of(draw, chunks), draw.threshold);
+    const auto bits =
+        mask_of(words_from<kPhase>(block, keys, chunks), threshold);
     hn::StoreU(hn::TruncateTo(d16, bits), d16, mask + c);
+    chunks = hn::Add(chunks, wide(static_cast<std::uint64_t>(lanes)));
   }
   for (; c < count; ++c)
     mask[c] = dropout_mask(draw, static_cast<std::uint64_t>(begin + c));
 }
 
-// Bits [i, i + 64) of a mask, or those up to its end.
-HWY_INLINE std::uint64_t bits_at(const std::uint8_t* mask, std::int64_t i,
-                                 std::int64_t n) {
-  std::uint64_t bits = 0;
-  std::memcpy(
-      &bits, mask + i / 8,
-      static_cast<std::size_t>(std::min<std::int64_t>(4, (n - i + 7) / 8)));
-  return bits;
+void draw_masks(const DropoutDraw& draw, std::int64_t begin, std::int64_t count,
+                std::uint16_t* mask) {
+  switch (draw.offset % 4) {
+    case 1:
+      return draw_from<1>(draw, begin, count, mask);
+    case 2:
+      return draw_from<2>(draw, begin, count, mask);
+    case 3:
+      return draw_from<3>(draw, begin, count, mask);
+    default:
+      return draw_from<0>(draw, begin, count, mask);
+  }
 }
+
+inline constexpr std::int64_t kApplyStep =
+    2 * static_cast<std::int64_t>(hn::MaxLanes(FTag()));
 
 template <class D>
 HWY_INLINE auto mask_from(D d, std::uint64_t bits) {
@@ -166,16 +197,20 @@ void apply_as(const void* x_data, const std::uint8_t* mask, std::int64_t n,
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const auto scale = constant(factor);
-  const std::int64_t step = 2 * float_lanes();
   std::int64_t i = 0;
-  for (; i + step <= n; i += step)
-    Apply<Stored>::run(x + i, bits_at(mask, i, n), scale, y + i);
+  for (; i + kApplyStep <= n; i += kApplyStep) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, mask + i / 8, kApplyStep / 8);
+    Apply<Stored>::run(x + i, bits, scale, y + i);
+  }
   if (i == n) return;
   alignas(64) T in[32] = {}, out[32];
-  const auto rest = static_cast<std::size_t>(n - i) * sizeof(T);
-  std::memcpy(in, x + i, rest);
-  Apply<Stored>::run(in, bits_at(mask, i, n), scale, out);
-  std::memcpy(y + i, out, rest);
+  const auto rest = static_cast<std::size_t>(n - i);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, mask + i / 8, (rest + 7) / 8);
+  std::memcpy(in, x + i, rest * sizeof(T));
+  Apply<Stored>::run(in, bits, scale, out);
+  std::memcpy(y + i, out, rest * sizeof(T));
 }
 
 void apply(DType dtype, const void* x, const std::uint8_t* mask, std::int64_t n,

@@ -94,10 +94,10 @@ struct Logits {
   }
 };
 
-// In this order a NaN is passed over here; its exponential brings it back.
+// Whether a NaN is passed over depends on the set; its exponential brings it
+// back.
 HWY_INLINE void raise(Step& top, const Step& s) {
-  for (int i = 0; i < kStepVecs; ++i)
-    top.v[i] = hn::IfThenElse(hn::Gt(s.v[i], top.v[i]), s.v[i], top.v[i]);
+  for (int i = 0; i < kStepVecs; ++i) top.v[i] = hn::Max(s.v[i], top.v[i]);
 }
 
 template <class Load>
