@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 #include <vector>
 
+#include "assay/kernels/scalar_half.h"
 #include "assay/numerics/element.h"
 
 namespace assay {
@@ -60,6 +62,35 @@ TEST(Softmax, SetsAgreeBitForBit) {
         }
       }
     }
+  }
+}
+
+// e^x / (1 + e^x) from the row {0, x}: the exponential, a sum, a division and
+// a product. Every bf16 x from -104 to 0, and floats between them.
+TEST(Softmax, TheExponentialIsWithinItsBound) {
+  std::vector<float> inputs;
+  for (unsigned code = 0x8000; code < 0x10000; ++code) {
+    const float x = bf16_value(static_cast<std::uint16_t>(code));
+    if (x >= -104) inputs.push_back(x);
+  }
+  std::mt19937_64 rng(9);
+  std::uniform_real_distribution<float> uniform(-104, 0);
+  for (int i = 0; i < 300000; ++i) inputs.push_back(uniform(rng));
+  for (const SoftmaxKernels* kernels : all_softmax_kernels()) {
+    SoftmaxRow row;
+    row.columns = row.visible = 2;
+    double worst = 0;
+    for (float x : inputs) {
+      const float in[2] = {0, x};
+      float out[2];
+      kernels->forward(DType::kF32)(row, in, out);
+      const double e = std::exp(static_cast<double>(x)), y = e / (1 + e);
+      const double d = std::fabs(static_cast<double>(out[1]) - y);
+      const double bound =
+          (4 - static_cast<double>(x) / 20) * 0x1p-24 * y + 0x1p-149;
+      worst = std::max(worst, d / bound);
+    }
+    EXPECT_LE(worst, 1) << kernels->isa;
   }
 }
 

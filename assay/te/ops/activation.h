@@ -17,6 +17,7 @@
 
 #include "assay/core/tensor.h"
 #include "assay/kernels/activation.h"
+#include "assay/numerics/internal_precision.h"
 
 namespace assay::te {
 
@@ -52,6 +53,18 @@ struct ScaledActivationGrads {
 ScaledActivationGrads scaled_activation_backward(
     Activation act, const Tensor& dy, const Tensor& x, const Tensor& act_scales,
     const ActivationOptions& options = {});
+
+struct ActivationBiasGrads {
+  Tensor dx;
+  Tensor dbias;  // [columns of x], dtype of x
+};
+// dx = dy * act'(x) and its sums over the rows, of the fp32 values before they
+// are rounded (NVTE: quantize_dbias_d<act>). `precision` is that of the sums,
+// "bias_grad" in te/precision.h.
+ActivationBiasGrads activation_backward_dbias(
+    Activation act, const Tensor& dy, const Tensor& x,
+    const ActivationOptions& options = {},
+    InternalPrecision precision = InternalPrecision::kF32);
 
 // The unrounded fp32 results of rows [begin, end), row-major into `out`: what
 // a fused quantiser reads. x, dy contiguous; `out` holds (end - begin) rows of

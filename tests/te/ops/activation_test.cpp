@@ -148,6 +148,28 @@ TEST(Activation, InterleavedColumnsAreTheSameFunction) {
             (std::vector<double>{0, 1, 10, 11, 2, 3, 12, 13}));
 }
 
+// The bias gradient sums what dx was before it was rounded to bf16.
+TEST(Activation, TheBiasGradientSumsUnroundedValues) {
+  for (Device device : {Device::kCpu, Device::kReference}) {
+    const Tensor x = normal_tensor({37, 50}, DType::kBF16, 45, device);
+    const Tensor dy = normal_tensor({37, 50}, DType::kBF16, 46, device);
+    const auto both = activation_backward_dbias(Activation::kSRelu, dy, x);
+    EXPECT_TRUE(
+        same_bits(both.dx, activation_backward(Activation::kSRelu, dy, x)));
+    const auto a = values_of(x), g = values_of(dy),
+               sums = values_of(both.dbias);
+    for (std::size_t j = 0; j < 50; ++j) {
+      double sum = 0;  // products of 16-bit numbers: exact in fp64
+      for (std::size_t r = 0; r < 37; ++r)
+        sum += std::max(2 * a[50 * r + j], 0.0) * g[50 * r + j];
+      EXPECT_EQ(sums[j], round_to(DType::kBF16, sum)) << j;
+    }
+    const Tensor dgelu = activation_backward(Activation::kGelu, dy, x);
+    EXPECT_TRUE(same_bits(
+        dgelu, activation_backward_dbias(Activation::kGelu, dy, x).dx));
+  }
+}
+
 TEST(Activation, RowsOfFp32RoundToTheStoredResult) {
   const Tensor x = normal_tensor({7, 66}, DType::kBF16, 41);
   const Tensor y = activation_forward(Activation::kGeglu, x);
