@@ -1,0 +1,661 @@
+// Attention through its public functions against torch's float64 answers
+// (tests/data/te/make_attention.py), in every layout; errors; properties.
+#include "assay/te/ops/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "assay/base/error.h"
+#include "assay/base/parallel.h"
+#include "assay/core/philox.h"
+#include "assay/formats/tensor_source.h"
+#include "assay/kernels/attention.h"
+#include "assay/numerics/element.h"
+#include "assay/te/precision.h"
+
+namespace assay::te {
+namespace {
+
+using Arrays = std::map<std::string, Tensor>;
+
+Arrays load_case(const std::string& name) {
+  const auto source = open_tensors(std::string(ASSAY_TEST_DATA) +
+                                   "/te/attention_" + name + ".npz");
+  Arrays arrays;
+  for (std::size_t i = 0; i < source->tensors().size(); ++i)
+    arrays[source->tensors()[i].name] = contiguous(source->load(i));
+  return arrays;
+}
+
+double at(const Tensor& t, std::int64_t i) {
+  return load_as_double(t.dtype(), t.view.data, i);
+}
+
+Tensor cast(const Tensor& t, DType dtype) {
+  Tensor out = Tensor::empty(dtype, t.shape(), t.device);
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    store_from_double(dtype, at(t, i), out.mutable_data(), i);
+  return out;
+}
+
+// Copies rows of [b, s, h, d] to [s, b, h, d], or back with the arguments
+// exchanged.
+Tensor swap_sequence(const Tensor& t) {
+  const Shape& s = t.shape();
+  Tensor out = Tensor::empty(t.dtype(), {s[1], s[0], s[2], s[3]}, t.device);
+  const std::int64_t row = s[2] * s[3];
+  for (std::int64_t b = 0; b < s[0]; ++b)
+    for (std::int64_t i = 0; i < s[1]; ++i)
+      for (std::int64_t d = 0; d < row; ++d)
+        store_from_double(t.dtype(), at(t, (b * s[1] + i) * row + d),
+                          out.mutable_data(), (i * s[0] + b) * row + d);
+  return out;
+}
+
+std::vector<std::int64_t> lengths(const Tensor& t) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    out.push_back(static_cast<std::int64_t>(at(t, i)));
+  return out;
+}
+
+Tensor offsets(const std::vector<std::int64_t>& lengths, std::int64_t gap = 0) {
+  Tensor t = Tensor::empty(DType::kI32,
+                           {static_cast<std::int64_t>(lengths.size()) + 1});
+  auto* out = t.mutable_data<std::int32_t>();
+  out[0] = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    out[i + 1] = out[i] + static_cast<std::int32_t>(lengths[i] + gap);
+  return t;
+}
+
+// [b, s, h, d] packed to [tokens, h, d], `gap` NaN tokens after each sequence.
+Tensor pack(const Tensor& t, const std::vector<std::int64_t>& lengths,
+            std::int64_t gap) {
+  const Shape& s = t.shape();
+  const std::int64_t row = s[2] * s[3];
+  std::int64_t tokens = 0;
+  for (std::int64_t n : lengths) tokens += n + gap;
+  Tensor out = Tensor::empty(t.dtype(), {tokens, s[2], s[3]}, t.device);
+  for (std::int64_t i = 0; i < out.numel(); ++i)
+    store_from_double(t.dtype(), NAN, out.mutable_data(), i);
+  std::int64_t to = 0;
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    for (std::int64_t i = 0; i < lengths[b] * row; ++i)
+      store_from_double(t.dtype(),
+                        at(t, static_cast<std::int64_t>(b) * s[1] * row + i),
+                        out.mutable_data(), to * row + i);
+    to += lengths[b] + gap;
+  }
+  return out;
+}
+
+Tensor unpack(const Tensor& t, const Shape& shape,
+              const std::vector<std::int64_t>& lengths, std::int64_t gap) {
+  Tensor out = Tensor::zeros(t.dtype(), shape, t.device);
+  const std::int64_t row = shape[2] * shape[3];
+  std::int64_t from = 0;
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    for (std::int64_t i = 0; i < lengths[b] * row; ++i)
+      store_from_double(t.dtype(), at(t, from * row + i), out.mutable_data(),
+                        static_cast<std::int64_t>(b) * shape[1] * row + i);
+    for (std::int64_t i = lengths[b] * row; i < (lengths[b] + gap) * row; ++i)
+      EXPECT_EQ(at(t, from * row + i), 0) << "padding is zero";
+    from += lengths[b] + gap;
+  }
+  return out;
+}
+
+void expect_near(const Tensor& got, const Tensor& expected, double error,
+                 const std::string& what) {
+  ASSERT_EQ(got.shape(), expected.shape()) << what;
+  double scale = 0;
+  for (std::int64_t i = 0; i < expected.numel(); ++i)
+    if (std::isfinite(at(expected, i)))
+      scale = std::max(scale, std::fabs(at(expected, i)));
+  for (std::int64_t i = 0; i < expected.numel(); ++i) {
+    if (std::isinf(at(expected, i))) {
+      ASSERT_EQ(at(got, i), at(expected, i)) << what << " at " << i;
+      continue;
+    }
+    ASSERT_NEAR(at(got, i), at(expected, i), error * scale)
+        << what << " at " << i;
+  }
+}
+
+struct NamedCase {
+  const char* name;
+  AttentionOptions options;
+};
+
+const std::vector<NamedCase>& cases() {
+  using enum AttentionMask;
+  static const std::vector<NamedCase> all = {
+      {"causal", {.mask = kCausal}},
+      {"full_cross", {.mask = kNone}},
+      {"bottom_right", {.mask = kCausalBottomRight}},
+      {"padding", {.mask = kPadding}},
+      {"padding_causal", {.mask = kPaddingCausal}},
+      {"padding_causal_bottom_right", {.mask = kPaddingCausalBottomRight}},
+      {"window", {.mask = kNone, .window_left = 3, .window_right = 2}},
+      {"window_bottom_right", {.mask = kCausalBottomRight, .window_left = 4}},
+      {"alibi", {.mask = kNone, .bias = AttentionBiasType::kAlibi}},
+      {"alibi_causal", {.mask = kCausal, .bias = AttentionBiasType::kAlibi}},
+      {"post_scale_bias",
+       {.mask = kNone, .bias = AttentionBiasType::kPostScale}},
+      {"pre_scale_bias",
+       {.mask = kCausal, .bias = AttentionBiasType::kPreScale}},
+      {"shared_bias", {.mask = kNone, .bias = AttentionBiasType::kPostScale}},
+      {"off_by_one", {.mask = kCausal, .softmax = SoftmaxType::kOffByOne}},
+      {"learnable", {.mask = kNone, .softmax = SoftmaxType::kLearnable}},
+      {"arbitrary", {.mask = kArbitrary}},
+  };
+  return all;
+}
+
+Tensor on(Device device, Tensor t) {
+  t.device = device;
+  return t;
+}
+
+AttentionInputs inputs_of(const Arrays& a, DType dtype, Device device) {
+  AttentionInputs in;
+  in.q = on(device, cast(a.at("q"), dtype));
+  in.k = on(device, cast(a.at("k"), dtype));
+  in.v = on(device, cast(a.at("v"), dtype));
+  if (a.contains("bias")) in.bias = on(device, a.at("bias"));
+  if (a.contains("mask")) in.mask = on(device, a.at("mask"));
+  if (a.contains("softmax_offset"))
+    in.softmax_offset = on(device, a.at("softmax_offset"));
+  in.cu_seqlens_q = offsets(lengths(a.at("lens_q")));
+  in.cu_seqlens_kv = offsets(lengths(a.at("lens_kv")));
+  return in;
+}
+
+struct Tolerance {
+  double forward, backward, lse;
+};
+
+void check_bshd(const Arrays& a, AttentionOptions options, DType dtype,
+                Device device, const Tolerance& tolerance,
+                const std::string& what) {
+  options.q_format = options.kv_format = QkvFormat::kBshd;
+  const AttentionInputs in = inputs_of(a, dtype, device);
+  const Tensor d_out = on(device, cast(a.at("d_out"), dtype));
+  const AttentionResult r = attention_forward(in, options);
+  EXPECT_EQ(r.out.dtype(), dtype);
+  expect_near(r.out, a.at("out"), tolerance.forward, what + " out");
+  expect_near(r.lse, a.at("lse"), tolerance.lse, what + " lse");
+  const AttentionGradients g =
+      attention_backward(d_out, in, r.out, r.lse, options);
+  expect_near(g.dq, a.at("d_q"), tolerance.backward, what + " dq");
+  expect_near(g.dk, a.at("d_k"), tolerance.backward, what + " dk");
+  expect_near(g.dv, a.at("d_v"), tolerance.backward, what + " dv");
+  EXPECT_EQ(g.d_bias.has_value(), a.contains("d_bias"));
+  if (a.contains("d_bias"))
+    expect_near(*g.d_bias, a.at("d_bias"), tolerance.backward, what + " bias");
+  EXPECT_EQ(g.d_softmax_offset.has_value(), a.contains("d_softmax_offset"));
+  if (a.contains("d_softmax_offset"))
+    expect_near(*g.d_softmax_offset, a.at("d_softmax_offset"),
+                tolerance.backward, what + " softmax_offset");
+}
+
+TEST(Attention, TorchVectorsInFloat32) {
+  for (const NamedCase& c : cases())
+    for (const Device device : {Device::kReference, Device::kCpu})
+      check_bshd(
+          load_case(c.name), c.options, DType::kF32, device, {2e-6, 4e-6, 1e-6},
+          std::string(c.name) + " on " + std::string(device_name(device)));
+}
+
+// The tolerance of NVTE's own tests of its backends (4.5): 1e-3 and 1.5e-2.
+TEST(Attention, TorchVectorsIn16Bits) {
+  for (const NamedCase& c : cases()) {
+    const Arrays a = load_case(c.name);
+    check_bshd(a, c.options, DType::kF16, Device::kCpu, {1e-3, 2e-3, 1e-3},
+               std::string(c.name) + " f16");
+    check_bshd(a, c.options, DType::kBF16, Device::kCpu,
+               {1.5e-2, 1.5e-2, 1.5e-2}, std::string(c.name) + " bf16");
+  }
+}
+
+TEST(Attention, SbhdHoldsTheSameValues) {
+  for (const NamedCase& c : cases()) {
+    const Arrays a = load_case(c.name);
+    AttentionInputs in = inputs_of(a, DType::kF32, Device::kCpu);
+    AttentionOptions options = c.options;
+    options.q_format = options.kv_format = QkvFormat::kBshd;
+    const AttentionResult x = attention_forward(in, options);
+    const AttentionGradients gx =
+        attention_backward(a.at("d_out"), in, x.out, x.lse, options);
+    in.q = swap_sequence(in.q);
+    in.k = swap_sequence(in.k);
+    in.v = swap_sequence(in.v);
+    options.q_format = options.kv_format = QkvFormat::kSbhd;
+    const AttentionResult y = attention_forward(in, options);
+    const AttentionGradients gy = attention_backward(
+        swap_sequence(a.at("d_out")), in, y.out, y.lse, options);
+    expect_near(swap_sequence(y.out), x.out, 0, c.name);
+    expect_near(y.lse, x.lse, 0, c.name);
+    expect_near(swap_sequence(gy.dq), gx.dq, 0, c.name);
+    expect_near(swap_sequence(gy.dk), gx.dk, 0, c.name);
+    expect_near(swap_sequence(gy.dv), gx.dv, 0, c.name);
+  }
+}
+
+// Packed sequences, without and with padding between them; the padding holds
+// NaN and stays out.
+TEST(Attention, PackedSequences) {
+  for (const NamedCase& c : cases()) {
+    const Arrays a = load_case(c.name);
+    if (a.contains("bias") || a.contains("mask")) continue;
+    const auto lens_q = lengths(a.at("lens_q"));
+    const auto lens_kv = lengths(a.at("lens_kv"));
+    for (const std::int64_t gap : {0, 3}) {
+      AttentionInputs in = inputs_of(a, DType::kF32, Device::kCpu);
+      AttentionOptions options = c.options;
+      options.q_format = options.kv_format = QkvFormat::kThd;
+      in.q = pack(in.q, lens_q, gap);
+      in.k = pack(in.k, lens_kv, gap);
+      in.v = pack(in.v, lens_kv, gap);
+      if (gap > 0) {
+        in.cu_seqlens_q_padded = offsets(lens_q, gap);
+        in.cu_seqlens_kv_padded = offsets(lens_kv, gap);
+      }
+      const AttentionResult r = attention_forward(in, options);
+      const std::string what = std::string(c.name) + " packed";
+      const auto whole = [&](const Tensor& t, const char* like,
+                             const std::vector<std::int64_t>& lens) {
+        return unpack(t, a.at(like).shape(), lens, gap);
+      };
+      expect_near(whole(r.out, "out", lens_q), a.at("out"), 2e-6, what);
+      const AttentionGradients g = attention_backward(
+          pack(a.at("d_out"), lens_q, gap), in, r.out, r.lse, options);
+      expect_near(whole(g.dq, "q", lens_q), a.at("d_q"), 4e-6, what + " dq");
+      expect_near(whole(g.dk, "k", lens_kv), a.at("d_k"), 4e-6, what + " dk");
+      expect_near(whole(g.dv, "v", lens_kv), a.at("d_v"), 4e-6, what + " dv");
+    }
+  }
+}
+
+// Every precision but the working one is within fp32's reach of the answer.
+TEST(Attention, PrecisionsOfTheSums) {
+  const Arrays a = load_case("padding_causal_bottom_right");
+  AttentionOptions options{.mask = AttentionMask::kPaddingCausalBottomRight};
+  for (const InternalPrecision p : kInternalPrecisions) {
+    options.precision = p;
+    const bool working = p == InternalPrecision::kWorking;
+    check_bshd(a, options, DType::kF32, Device::kCpu, {2e-6, 4e-6, 1e-6},
+               std::string(precision_name(p)));
+    if (working)
+      check_bshd(a, options, DType::kBF16, Device::kCpu, {5e-2, 5e-2, 5e-2},
+                 "working bf16");
+  }
+  // By name: sums rounded to bf16 show.
+  AttentionInputs in = inputs_of(a, DType::kBF16, Device::kCpu);
+  options.precision = InternalPrecision::kF32;
+  options.q_format = options.kv_format = QkvFormat::kBshd;
+  const Tensor fast = attention_forward(in, options).out;
+  const PrecisionScope scope("attention", InternalPrecision::kWorking);
+  const Tensor slow = attention_forward(in, options).out;
+  EXPECT_FALSE(std::ranges::equal(fast.view.bytes(), slow.view.bytes()));
+}
+
+Tensor normal(DType dtype, Shape shape, std::uint64_t seed,
+              Device device = Device::kCpu) {
+  Tensor t = Tensor::empty(dtype, std::move(shape), device);
+  PhiloxStream stream(seed);
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    store_from_double(dtype, stream.next_normal(), t.mutable_data(), i);
+  return t;
+}
+
+AttentionInputs random_inputs(DType dtype, std::int64_t sq, std::int64_t skv,
+                              std::int64_t h, std::int64_t hkv,
+                              Device device = Device::kCpu) {
+  AttentionInputs in;
+  in.q = normal(dtype, {sq, 1, h, 16}, 1, device);
+  in.k = normal(dtype, {skv, 1, hkv, 16}, 2, device);
+  in.v = normal(dtype, {skv, 1, hkv, 16}, 3, device);
+  return in;
+}
+
+// Values 10 and 20 in two key heads, four query heads.
+TEST(Attention, F35_KeyHeadsAreRepeatedNotTiled) {
+  AttentionInputs in = random_inputs(DType::kF32, 3, 5, 4, 2);
+  for (std::int64_t j = 0; j < 5; ++j)
+    for (std::int64_t h = 0; h < 2; ++h)
+      std::fill_n(in.v.mutable_data<float>() + (j * 2 + h) * 16, 16,
+                  h == 0 ? 10.0f : 20.0f);
+  const Tensor out = attention_forward(in, {.mask = AttentionMask::kNone}).out;
+  const double expected[] = {10, 10, 20, 20};
+  for (std::int64_t h = 0; h < 4; ++h)
+    EXPECT_NEAR(at(out, h * 16), expected[h], 1e-5);
+}
+
+// Forward's mask is backward's: dv of an all-ones d_out is, per key, the sum
+// of exactly those weights that out was made of.
+TEST(Attention, F43_BackwardHasTheMaskOfForward) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const Device device : {Device::kCpu, Device::kReference}) {
+      AttentionInputs in = random_inputs(dtype, 40, 16, 1, 1, device);
+      // v is the identity: out[i] is row i of the dropped probabilities.
+      std::fill_n(in.v.mutable_data(), in.v.view.bytes().size(), std::byte{0});
+      for (std::int64_t j = 0; j < 16; ++j)
+        store_from_double(dtype, 1, in.v.mutable_data(), j * 16 + j);
+      const AttentionOptions options{
+          .mask = AttentionMask::kNone, .dropout = 0.5, .seed = 3, .offset = 8};
+      const AttentionResult r = attention_forward(in, options);
+      for (std::int64_t i = 0; i < 40; ++i) {
+        // One query at a time has a gradient.
+        Tensor d_out = Tensor::zeros(dtype, in.q.shape(), device);
+        for (std::int64_t d = 0; d < 16; ++d)
+          store_from_double(dtype, 1, d_out.mutable_data(), i * 16 + d);
+        const AttentionGradients g =
+            attention_backward(d_out, in, r.out, r.lse, options);
+        for (std::int64_t j = 0; j < 16; ++j) {
+          const double weight = at(r.out, i * 16 + j);
+          EXPECT_EQ(weight != 0, at(g.dv, j * 16) != 0) << i << " " << j;
+          EXPECT_NEAR(at(g.dv, j * 16), weight, 0.01 * weight);
+        }
+      }
+    }
+}
+
+// The drop rate is floor(256 p) / 256, neighbours are independent.
+TEST(Attention, F44_T19_DropoutBitsAreIndependentAndQuantised) {
+  const AttentionDropout dropout{.threshold = 26, .seed = 11, .offset = 0};
+  std::vector<int> kept;
+  for (std::int64_t chunk = 0; chunk < 16384; ++chunk) {
+    const std::uint32_t bits = dropout_keep_bits(dropout, chunk);
+    EXPECT_EQ(bits >> 16, 0u);
+    for (int e = 0; e < 16; ++e)
+      kept.push_back(static_cast<int>(bits >> e & 1));
+  }
+  const auto n = static_cast<double>(kept.size());
+  const double rate = 1 - 26.0 / 256;
+  double sum = 0;
+  for (int k : kept) sum += k;
+  EXPECT_NEAR(sum / n, rate, 4 * std::sqrt(rate * (1 - rate) / n));
+  for (std::size_t lag = 1; lag <= 16; ++lag) {
+    double agree = 0;
+    for (std::size_t i = lag; i < kept.size(); ++i)
+      agree += kept[i] == kept[i - lag];
+    const double expected = rate * rate + (1 - rate) * (1 - rate);
+    EXPECT_NEAR(agree / n, expected, 0.005) << lag;
+  }
+}
+
+// Philox4x32-10 of key 0 and counter 0 (Random123's known answer) is 6627e8d5
+// e169c58d bc57ac4c 9b00dbd8; element e has the byte that NVTE's packed compare
+// leaves in bit e.
+TEST(Attention, DropoutTakesTheBytesInNvtesOrder) {
+  const std::uint8_t bytes[16] = {0x27, 0xd5, 0x69, 0x8d, 0x57, 0x4c,
+                                  0x00, 0xd8, 0x66, 0xe8, 0xe1, 0xc5,
+                                  0xbc, 0xac, 0x9b, 0xdb};
+  for (const std::uint32_t threshold : {1u, 0x4cu, 0x4du, 0x9cu, 0xe8u}) {
+    const std::uint32_t bits =
+        dropout_keep_bits({.threshold = threshold, .seed = 0, .offset = 0}, 0);
+    for (int e = 0; e < 16; ++e)
+      EXPECT_EQ(bits >> e & 1, bytes[e] >= threshold ? 1u : 0u) << e;
+  }
+}
+
+TEST(Attention, DropoutKeepsTheExpectation) {
+  AttentionInputs in = random_inputs(DType::kF32, 1, 64, 1, 1);
+  for (std::int64_t i = 0; i < in.v.numel(); ++i)
+    in.v.mutable_data<float>()[i] = 1;
+  double sum = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed)
+    sum += at(
+        attention_forward(
+            in, {.mask = AttentionMask::kNone, .dropout = 0.25, .seed = seed})
+            .out,
+        0);
+  EXPECT_NEAR(sum / 400, 1, 0.05);
+}
+
+// 5 slopes: those of four heads, then the first of eight.
+TEST(Attention, AlibiSlopesOfAnyNumberOfHeads) {
+  EXPECT_EQ(alibi_slopes(4),
+            (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f}));
+  EXPECT_EQ(alibi_slopes(5)[4], 0.5f);
+  EXPECT_EQ(alibi_slopes(6)[5], 0.125f);
+  EXPECT_EQ(alibi_slopes(1), (std::vector<float>{0.00390625f}));
+}
+
+// Keys in two parts, merged: forward and, with the merged log-sum-exp,
+// backward.
+TEST(Attention, PartsOfTheKeysMerge) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const Device device : {Device::kCpu, Device::kReference}) {
+      const AttentionInputs in = random_inputs(dtype, 20, 90, 2, 2, device);
+      const AttentionOptions options{.mask = AttentionMask::kNone};
+      const AttentionResult whole = attention_forward(in, options);
+      const auto part = [&](std::int64_t begin, std::int64_t end) {
+        AttentionInputs p = in;
+        for (Tensor* t : {&p.k, &p.v}) {
+          const std::int64_t row = 32 * (traits(dtype).bits / 8);
+          t->view.shape[0] = end - begin;
+          t->view.data += begin * row;
+        }
+        return p;
+      };
+      const AttentionInputs a = part(0, 37), b = part(37, 90);
+      const AttentionResult ra = attention_forward(a, options);
+      const AttentionResult rb = attention_forward(b, options);
+      const AttentionPartial merged =
+          merge_attention({ra.out, ra.lse}, {rb.out, rb.lse}, QkvFormat::kSbhd);
+      const double error = dtype == DType::kF32 ? 2e-6 : 1e-2;
+      expect_near(merged.out, whole.out, error, "merged out");
+      expect_near(merged.lse, whole.lse, 1e-6, "merged lse");
+      const Tensor d_out = normal(dtype, in.q.shape(), 5, device);
+      const AttentionGradients g =
+          attention_backward(d_out, in, whole.out, whole.lse, options);
+      const AttentionGradients gb =
+          attention_backward(d_out, b, merged.out, merged.lse, options);
+      Tensor tail = g.dk;
+      tail.view.shape[0] = 53;
+      tail.view.data += 37 * 32 * (traits(dtype).bits / 8);
+      expect_near(gb.dk, tail, dtype == DType::kF32 ? 1e-5 : 2e-2, "dk");
+    }
+}
+
+TEST(Attention, MergingTwoWithoutKeysIsZero) {
+  const AttentionInputs in = random_inputs(DType::kF32, 4, 0, 1, 1);
+  const AttentionResult r =
+      attention_forward(in, {.mask = AttentionMask::kNone});
+  const AttentionPartial m =
+      merge_attention({r.out, r.lse}, {r.out, r.lse}, QkvFormat::kSbhd);
+  for (std::int64_t i = 0; i < m.out.numel(); ++i) EXPECT_EQ(at(m.out, i), 0);
+  EXPECT_EQ(at(m.lse, 0), -std::numeric_limits<double>::infinity());
+}
+
+TEST(Attention, MaxLogitOfEveryHead) {
+  for (const Device device : {Device::kCpu, Device::kReference}) {
+    AttentionInputs in = random_inputs(DType::kF32, 3, 4, 2, 2, device);
+    const AttentionResult r =
+        attention_forward(in, {.mask = AttentionMask::kCausal,
+                               .scale = 2.0f,
+                               .want_max_logit = true});
+    for (std::int64_t h = 0; h < 2; ++h) {
+      double best = -1e30;
+      for (std::int64_t i = 0; i < 3; ++i)
+        for (std::int64_t j = 0; j <= i; ++j) {
+          double dot = 0;
+          for (std::int64_t d = 0; d < 16; ++d)
+            dot +=
+                at(in.q, (i * 2 + h) * 16 + d) * at(in.k, (j * 2 + h) * 16 + d);
+          best = std::max(best, 2 * dot);
+        }
+      EXPECT_NEAR(at(r.max_logit, h), best, 1e-5);
+    }
+  }
+}
+
+// Central differences of sum(d_out * out) in the fp64 loops.
+TEST(Attention, GradientsAreDifferencesOfTheReference) {
+  AttentionInputs in =
+      random_inputs(DType::kF32, 5, 6, 2, 1, Device::kReference);
+  in.bias = normal(DType::kF32, {1, 2, 5, 6}, 7, Device::kReference);
+  in.softmax_offset = normal(DType::kF32, {2}, 8, Device::kReference);
+  const AttentionOptions options{.mask = AttentionMask::kCausalBottomRight,
+                                 .softmax = SoftmaxType::kLearnable,
+                                 .bias = AttentionBiasType::kPreScale,
+                                 .dropout = 0.25,
+                                 .seed = 5};
+  const Tensor d_out =
+      normal(DType::kF32, {5, 1, 2, 16}, 9, Device::kReference);
+  const auto value = [&] {
+    const Tensor out = attention_forward(in, options).out;
+    double sum = 0;
+    for (std::int64_t i = 0; i < out.numel(); ++i)
+      sum += at(out, i) * at(d_out, i);
+    return sum;
+  };
+  const AttentionResult r = attention_forward(in, options);
+  const AttentionGradients g =
+      attention_backward(d_out, in, r.out, r.lse, options);
+  const auto check = [&](Tensor& t, const Tensor& gradient, const char* what) {
+    constexpr float kStep = 0x1p-6f;
+    for (std::int64_t i = 0; i < t.numel(); i += 3) {
+      float& x = t.mutable_data<float>()[i];
+      const float before = x;
+      x = before + kStep;
+      const double above = value();
+      x = before - kStep;
+      const double below = value();
+      x = before;
+      EXPECT_NEAR(at(gradient, i), (above - below) / (2 * kStep), 1e-3)
+          << what << " at " << i;
+    }
+  };
+  check(in.q, g.dq, "q");
+  check(in.k, g.dk, "k");
+  check(in.v, g.dv, "v");
+  check(*in.bias, *g.d_bias, "bias");
+  check(*in.softmax_offset, *g.d_softmax_offset, "softmax_offset");
+}
+
+// Many small heads and sequences; nothing of the output is left unwritten.
+TEST(Attention, F41_F42_EveryElementIsWritten) {
+  AttentionInputs in;
+  const Shape shape{3, 700, 16, 2};
+  in.q = Tensor::zeros(DType::kF32, shape);
+  in.k = in.q;
+  in.v = Tensor::zeros(DType::kF32, shape);
+  std::fill_n(in.v.mutable_data<float>(), in.v.numel(), 1.0f);
+  // The pool hands this block out again: what is not written would be NaN.
+  {
+    Tensor poison = Tensor::empty(DType::kF32, shape);
+    std::fill_n(poison.mutable_data<float>(), poison.numel(), NAN);
+  }
+  const AttentionResult r =
+      attention_forward(in, {.mask = AttentionMask::kNone});
+  for (std::int64_t i = 0; i < r.out.numel(); ++i)
+    ASSERT_EQ(r.out.data<float>()[i], 1.0f) << i;
+}
+
+TEST(Attention, StridedInputsAreRead) {
+  AttentionInputs in = random_inputs(DType::kF32, 6, 6, 2, 2);
+  const AttentionResult whole = attention_forward(in, {});
+  AttentionInputs strided = in;
+  Tensor wide = Tensor::zeros(DType::kF32, {6, 1, 2, 20});
+  for (std::int64_t r = 0; r < 12; ++r)
+    std::copy_n(in.k.data<float>() + r * 16, 16,
+                wide.mutable_data<float>() + r * 20);
+  strided.k = wide;
+  strided.k.view.shape = {6, 1, 2, 16};
+  strided.k.view.strides = {40, 40, 20, 1};
+  expect_near(attention_forward(strided, {}).out, whole.out, 0, "strided");
+}
+
+TEST(Attention, ZeroTokensAndZeroSequences) {
+  AttentionInputs in = random_inputs(DType::kBF16, 0, 5, 2, 2);
+  const AttentionResult r = attention_forward(in, {});
+  EXPECT_EQ(r.out.shape(), (Shape{0, 1, 2, 16}));
+  const AttentionGradients g = attention_backward(r.out, in, r.out, r.lse, {});
+  for (std::int64_t i = 0; i < g.dk.numel(); ++i) EXPECT_EQ(at(g.dk, i), 0);
+  AttentionInputs none;
+  none.q = none.k = none.v = Tensor::zeros(DType::kBF16, {7, 2, 16});
+  none.cu_seqlens_q = none.cu_seqlens_kv = offsets({});
+  const AttentionResult e = attention_forward(
+      none, {.q_format = QkvFormat::kThd, .kv_format = QkvFormat::kThd});
+  for (std::int64_t i = 0; i < e.out.numel(); ++i) EXPECT_EQ(at(e.out, i), 0);
+}
+
+TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
+  for (const AttentionBiasType bias :
+       {AttentionBiasType::kNone, AttentionBiasType::kPostScale}) {
+    AttentionInputs in = random_inputs(DType::kBF16, 150, 600, 4, 2);
+    in.bias = normal(DType::kF32, {1, 1, 150, 600}, 4);
+    const AttentionOptions options{.mask = AttentionMask::kNone, .bias = bias};
+    const Tensor d_out = normal(DType::kBF16, in.q.shape(), 5);
+    const auto run = [&](int threads) {
+      set_thread_count(threads);
+      const AttentionResult r = attention_forward(in, options);
+      AttentionGradients g =
+          attention_backward(d_out, in, r.out, r.lse, options);
+      set_thread_count(0);
+      return g;
+    };
+    const AttentionGradients one = run(1), four = run(4);
+    expect_near(four.dq, one.dq, 0, "dq");
+    expect_near(four.dk, one.dk, 0, "dk");
+    expect_near(four.dv, one.dv, 0, "dv");
+    if (one.d_bias) expect_near(*four.d_bias, *one.d_bias, 0, "d_bias");
+  }
+}
+
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Attention, ErrorsNameTheArgument) {
+  const AttentionInputs good = random_inputs(DType::kF32, 4, 4, 2, 2);
+  AttentionInputs in = good;
+  in.k = in.v = normal(DType::kF32, {4, 1, 3, 16}, 1);
+  EXPECT_EQ(message([&] { attention_forward(in, {}); }),
+            "attention_forward: k: 3 heads, expected a divisor of the 2 of q");
+  in = good;
+  in.k = normal(DType::kBF16, {4, 1, 2, 16}, 1);
+  EXPECT_EQ(message([&] { attention_forward(in, {}); }),
+            "attention_forward: k: bfloat16, expected float32");
+  EXPECT_EQ(message([&] {
+              attention_forward(good, {.mask = AttentionMask::kPadding});
+            }),
+            "attention_forward: cu_seqlens_q: absent, expected int32 offsets "
+            "[batch + 1]");
+  EXPECT_EQ(message([&] { attention_forward(good, {.dropout = 1.0}); }),
+            "attention_forward: dropout: 1.000000, expected at least 0 and "
+            "below 1");
+  EXPECT_EQ(message([&] { parse_attention_mask("diagonal"); }).substr(0, 27),
+            "attn_mask_type: \"diagonal\",");
+}
+
+TEST(Attention, NamesAreNvtes) {
+  EXPECT_EQ(parse_attention_mask("causal,padding"),
+            AttentionMask::kPaddingCausal);
+  EXPECT_EQ(parse_attention_mask("padding,causal"),
+            AttentionMask::kPaddingCausal);
+  EXPECT_EQ(parse_softmax_type("off-by-one"), SoftmaxType::kOffByOne);
+  EXPECT_EQ(parse_attention_bias("pre_scale_bias"),
+            AttentionBiasType::kPreScale);
+  EXPECT_EQ(parse_qkv_format("thd"), QkvFormat::kThd);
+}
+
+}  // namespace
+}  // namespace assay::te
