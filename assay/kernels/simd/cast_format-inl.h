@@ -107,11 +107,15 @@ struct Convert {
   using F = Fp8<kFormat>;
 
   // Factors: `at(i)` is the vector of factors of the elements from i on.
+  // kLong: rows with one factor may be long and are read from memory; those
+  // with a factor for each element are pieces of tiles, already in a cache.
   struct One {
+    static constexpr bool kLong = true;
     VF factor;
     HWY_INLINE VF at(std::int64_t) const { return factor; }
   };
   struct Each {
+    static constexpr bool kLong = false;
     const float* factors;
     HWY_INLINE VF at(std::int64_t i) const {
       return hn::LoadU(DF(), factors + i);
@@ -137,8 +141,10 @@ struct Convert {
     std::int64_t i = 0;
     const std::int64_t step = lanes();
     for (; i + 4 * step <= n; i += 4 * step) {
-      ask_ahead(x + i, 4 * step);
-      ask_ahead(out + i, 4 * step);
+      if constexpr (Factors::kLong) {
+        ask_ahead(x + i, 4 * step);
+        ask_ahead(out + i, 4 * step);
+      }
       encode_step(x + i, factors, i, out + i);
       encode_step(x + i + step, factors, i + step, out + i + step);
       encode_step(x + i + 2 * step, factors, i + 2 * step, out + i + 2 * step);

@@ -1,7 +1,5 @@
 #include "assay/te/quantize/block128_jobs.h"
 
-#include <cstring>
-
 #include "assay/te/check.h"
 #include "assay/te/quantize/tile.h"
 
@@ -102,7 +100,7 @@ class Strips {
     for (std::int64_t r = 0; r < tile.rows; ++r)
       format_.cast_each(at(tile.row + r, tile.column), tile.columns, factors,
                         codes.row(r));
-    store_transposed(tile, codes);
+    store_transposed(tile, codes.codes, TileCodes::kStride);
   }
 
   // Maxima of the tiles of a strip, then codes row by row: rows are read as
@@ -148,20 +146,20 @@ class Strips {
   }
 
   void square_codes(const Tile& tile, const float* factors) const {
-    TileCodes codes;
-    for (std::int64_t r = 0; r < tile.rows; ++r) {
-      const std::int64_t row = tile.row + r;
-      format_.cast_blocks(at(row, tile.column), tile.columns, kSide, factors,
-                          codes.row(r));
-      if (rowwise_.codes != nullptr)
-        std::memcpy(rowwise_.codes + row * k_ + tile.column, codes.row(r),
-                    static_cast<std::size_t>(tile.columns));
-    }
-    store_transposed(tile, codes);
+    TileCodes scratch;
+    const bool rows = rowwise_.codes != nullptr;
+    std::uint8_t* codes =
+        rows ? rowwise_.codes + tile.row * k_ + tile.column : scratch.codes;
+    const std::int64_t stride = rows ? k_ : TileCodes::kStride;
+    for (std::int64_t r = 0; r < tile.rows; ++r)
+      format_.cast_blocks(at(tile.row + r, tile.column), tile.columns, kSide,
+                          factors, codes + r * stride);
+    store_transposed(tile, codes, stride);
   }
 
-  void store_transposed(const Tile& tile, const TileCodes& codes) const {
-    transpose_(codes.codes, TileCodes::kStride, tile.rows, tile.columns,
+  void store_transposed(const Tile& tile, const std::uint8_t* codes,
+                        std::int64_t stride) const {
+    transpose_(codes, stride, tile.rows, tile.columns,
                columnwise_.codes + tile.column * m_ + tile.row, m_);
   }
 

@@ -1,6 +1,5 @@
 #include "assay/te/quantize/tensor_scaled.h"
 
-#include <cstring>
 #include <memory>
 
 #include "assay/base/parallel.h"
@@ -64,24 +63,23 @@ Job flat_job(Pass& pass, const TensorScaledOptions& options) {
           }};
 }
 
-// Codes of one tile into `scratch`, from there to the rows and, transposed,
-// to the columns of the results.
+// Codes of one tile into the rows of the result, or into `scratch` where no
+// rows are wanted, and from there to the columns.
 template <typename T>
 float cast_tile(Pass& pass, const CastType<T>& type, std::size_t format,
                 const Tile& tile, const Tiling& tiling, TileCodes& scratch) {
   float most = 0;
-  std::uint8_t* codes = pass.codes();
+  const std::int64_t corner = tile.row * tiling.k + tile.column;
+  const bool rows = pass.out.rowwise.has_value();
+  std::uint8_t* codes = rows ? pass.codes() + corner : scratch.codes;
+  const std::int64_t stride = rows ? tiling.k : TileCodes::kStride;
   for (std::int64_t r = 0; r < tile.rows; ++r) {
-    const std::int64_t at = (tile.row + r) * tiling.k + tile.column;
-    const T* x = pass.x.data<T>() + at;
+    const T* x = pass.x.data<T>() + corner + r * tiling.k;
     if (!pass.maxima.empty()) most = std::max(most, type.amax(x, tile.columns));
-    type.format[format].cast(x, tile.columns, pass.scale, scratch.row(r));
-    if (codes != nullptr)
-      std::memcpy(codes + at, scratch.row(r),
-                  static_cast<std::size_t>(tile.columns));
+    type.format[format].cast(x, tile.columns, pass.scale, codes + r * stride);
   }
   cast_kernels(pass.x.device)
-      .transpose(scratch.codes, TileCodes::kStride, tile.rows, tile.columns,
+      .transpose(codes, stride, tile.rows, tile.columns,
                  pass.transposed() + tile.column * tiling.m + tile.row,
                  tiling.m);
   return most;
