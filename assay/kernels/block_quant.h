@@ -1,6 +1,6 @@
 // Kernels of the block formats MXFP8 and NVFP4: quantise strips of a matrix,
-// decode NVFP4, transpose tiles, rotate vectors by a Hadamard matrix. (Amax of
-// a tensor and decoding MXFP8: cast.h.)
+// decode them, transpose tiles, rotate vectors by a Hadamard matrix. (The amax
+// of a tensor: cast.h.)
 //
 // Every instruction set gives the same bits. One call works on one strip and
 // is not parallel itself; different strips may run at the same time. Inputs
@@ -38,6 +38,20 @@ struct Mxfp8Strip {
   std::int64_t row_scale_stride = 0;
   std::uint8_t* column_codes = nullptr;   // null: no column-wise result
   std::uint8_t* column_scales = nullptr;  // one a column
+};
+
+// MXFP8 codes to float32, bfloat16 or float16: code * scale, rounded once.
+// Row-wise: one row, block b of 32 has scales[b]. Column-wise: `rows` <= 32
+// rows that follow each other and share the scales, one a column.
+struct Mxfp8Row {
+  DType format = DType::kE4M3FN;  // or kE5M2
+  DType output = DType::kBF16;
+  bool columnwise = false;
+  const std::uint8_t* codes = nullptr;
+  const std::uint8_t* scales = nullptr;
+  std::int64_t rows = 1;
+  std::int64_t columns = 0;
+  std::byte* out = nullptr;
 };
 
 // How the 4-over-6 variant measures the error of its two candidates.
@@ -107,6 +121,7 @@ struct TransposeTile {
 struct BlockQuantKernels {
   const char* isa;
   void (*mxfp8_quantize)(const Mxfp8Strip& strip);
+  void (*mxfp8_decode)(const Mxfp8Row& row);
   void (*nvfp4_quantize)(const Nvfp4Run& run);
   void (*nvfp4_decode)(const Nvfp4Decode& run);
   void (*transpose16)(const TransposeTile& tile);

@@ -161,6 +161,48 @@ TEST(BlockQuantKernels, Mxfp8OfEveryBf16) {
   }
 }
 
+// All codes under all scales, both ways, whole and partial rows.
+TEST(BlockQuantKernels, Mxfp8DecodeIsTheSameOnEverySet) {
+  constexpr std::int64_t kRowCount = 4, kMost = 256 * 32;
+  Bytes codes(kRowCount * kMost), scales(kMost);
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::uint8_t>(i / 7 + i / 256);
+  for (const bool calm : {true, false}) {
+    // Calm: codes and scales that the 16-bit way covers, with zeros.
+    for (std::size_t i = 0; i < scales.size(); ++i)
+      scales[i] = static_cast<std::uint8_t>(calm ? 120 + i % 9 : i % 256);
+    if (calm)
+      for (std::uint8_t& code : codes)
+        code = static_cast<std::uint8_t>(code % 5 == 0 ? code & 0x80
+                                                       : 8 | (code & 0xf3));
+    for (const DType format : {DType::kE4M3FN, DType::kE5M2})
+      for (const DType output : kInputs)
+        for (const bool columnwise : {false, true})
+          for (const std::int64_t columns : {1, 31, 33, 544, 8192}) {
+            Mxfp8Row row;
+            row.format = format;
+            row.output = output;
+            row.columnwise = columnwise;
+            row.codes = codes.data();
+            row.scales = scales.data();
+            row.rows = columnwise ? kRowCount : 1;
+            row.columns = columns;
+            const auto bytes = static_cast<std::size_t>(
+                row.rows * columns * traits(output).bits / 8);
+            std::vector<std::byte> plain(bytes), ours(bytes);
+            row.out = plain.data();
+            kRefBlockQuant.mxfp8_decode(row);
+            for (const BlockQuantKernels* k : all_block_quant_kernels()) {
+              row.out = ours.data();
+              k->mxfp8_decode(row);
+              EXPECT_TRUE(ours == plain)
+                  << k->isa << " " << traits(format).name << " to "
+                  << traits(output).name << " " << columns << columnwise;
+            }
+          }
+  }
+}
+
 struct Nvfp4Case {
   DType input;
   bool square, random;
@@ -303,6 +345,42 @@ TEST(BlockQuantKernels, HadamardOfUnitVectors) {
       }
     }
   }
+}
+
+template <typename T>
+void compare_transposes(void (*BlockQuantKernels::*transpose)(
+    const TransposeTile&)) {
+  constexpr std::int64_t kMost = 70;
+  std::vector<T> in(kMost * kMost);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i);
+  for (const std::int64_t rows : {1, 7, 8, 16, 33, 64}) {
+    for (const std::int64_t columns : {1, 15, 16, 31, 32, 67}) {
+      for (const BlockQuantKernels* k : all_block_quant_kernels()) {
+        std::vector<T> out(kMost * kMost, T{0x55});
+        TransposeTile tile;
+        tile.in = reinterpret_cast<const std::byte*>(in.data());
+        tile.rows = rows;
+        tile.columns = columns;
+        tile.in_stride = tile.out_stride = kMost;
+        tile.out = reinterpret_cast<std::byte*>(out.data());
+        (k->*transpose)(tile);
+        for (std::int64_t r = 0; r < kMost; ++r) {
+          for (std::int64_t c = 0; c < kMost; ++c) {
+            const bool inside = c < rows && r < columns;
+            const auto at = static_cast<std::size_t>(r * kMost + c);
+            const auto from = static_cast<std::size_t>(c * kMost + r);
+            ASSERT_EQ(out[at], inside ? in[from] : T{0x55})
+                << k->isa << " " << rows << "x" << columns;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockQuantKernels, TransposesStayInsideTheTile) {
+  compare_transposes<std::uint16_t>(&BlockQuantKernels::transpose16);
+  compare_transposes<std::uint32_t>(&BlockQuantKernels::transpose32);
 }
 
 }  // namespace

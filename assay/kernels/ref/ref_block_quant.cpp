@@ -80,6 +80,18 @@ void mxfp8_quantize(const Mxfp8Strip& strip) {
   if (strip.column_codes != nullptr) mxfp8_columns(strip);
 }
 
+void mxfp8_decode(const Mxfp8Row& row) {
+  for (std::int64_t i = 0; i < row.rows * row.columns; ++i) {
+    const std::int64_t c = i % row.columns;
+    const float scale =
+        mx_scale(row.scales[row.columnwise ? c : c / kMxBlock]);
+    const auto code =
+        static_cast<float>(decode_float(row.format, row.codes[i]));
+    store_from_double(row.output, code * scale, row.out, i,
+                      Overflow::kSpecial);
+  }
+}
+
 using Values = std::array<float, kNvfp4Block>;
 
 // The codes of a block under one scale, unpacked.
@@ -267,9 +279,15 @@ void hadamard16_columns(const std::uint16_t* x, std::int64_t stride,
 }  // namespace
 
 const BlockQuantKernels kRefBlockQuant = {
-    "scalar",      &mxfp8_quantize,           &nvfp4_quantize,
-    &nvfp4_decode, &transpose<std::uint16_t>, &transpose<std::uint32_t>,
-    &hadamard16,   &hadamard16_columns,
+    "scalar",
+    &mxfp8_quantize,
+    &mxfp8_decode,
+    &nvfp4_quantize,
+    &nvfp4_decode,
+    &transpose<std::uint16_t>,
+    &transpose<std::uint32_t>,
+    &hadamard16,
+    &hadamard16_columns,
 };
 
 }  // namespace assay

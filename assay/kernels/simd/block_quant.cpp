@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "assay/kernels/cast.h"
@@ -30,9 +31,12 @@
 // clang-format off
 #include "assay/kernels/simd/cast_row-inl.h"
 #include "assay/kernels/simd/cast_format-inl.h"
+#include "assay/kernels/simd/bf16_fp8-inl.h"
 #include "assay/kernels/simd/block_max-inl.h"
 #include "assay/kernels/simd/mxfp8-inl.h"
+#include "assay/kernels/simd/philox-inl.h"
 #include "assay/kernels/simd/nvfp4-inl.h"
+#include "assay/kernels/simd/tile_transpose-inl.h"
 #include "assay/kernels/simd/hadamard-inl.h"
 // clang-format on
 #endif
@@ -47,10 +51,11 @@ const BlockQuantKernels* block_quant_table() {
   static const BlockQuantKernels kTable = {
       ASSAY_ISA_NAME,
       &mxfp8_quantize,
+      &mxfp8_decode,
       &nvfp4_quantize,
       &nvfp4_decode,
-      kRefBlockQuant.transpose16,
-      kRefBlockQuant.transpose32,
+      &TileTranspose<std::uint16_t>::run,
+      &TileTranspose<std::uint32_t>::run,
       &hadamard16,
       &hadamard16_columns,
   };

@@ -6,15 +6,15 @@ namespace assay {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Four stages of sums and differences, distance 1, 2, 4, 8.
-HWY_INLINE void butterflies(VF (&y)[16]) {
-  for (int distance = 1; distance < 16; distance *= 2) {
-    for (int i = 0; i < 16; ++i) {
-      if (i & distance) continue;
-      const VF a = y[i], b = y[i + distance];
-      y[i] = hn::Add(a, b);
-      y[i + distance] = hn::Sub(a, b);
-    }
+// Sums and differences of elements a distance apart.
+template <int kDistance>
+HWY_INLINE void butterfly(VF (&y)[16]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    if (i & kDistance) continue;
+    const VF a = y[i], b = y[i + kDistance];
+    y[i] = hn::Add(a, b);
+    y[i + kDistance] = hn::Sub(a, b);
   }
 }
 
@@ -23,12 +23,17 @@ HWY_INLINE void hadamard_columns(const std::uint16_t* x, std::int64_t stride,
                                  std::int64_t out_stride) {
   const DF df;
   VF y[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
-    const VF v = RowBf16::load(x + i * stride);
-    y[i] = sign_mask >> i & 1 ? hn::Neg(v) : v;
+    const VU sign = hn::Set(DU(), std::uint32_t{sign_mask} >> i << 31);
+    y[i] = hn::Xor(RowBf16::load(x + i * stride), hn::BitCast(df, sign));
   }
-  butterflies(y);
+  butterfly<1>(y);
+  butterfly<2>(y);
+  butterfly<4>(y);
+  butterfly<8>(y);
   const VF nan = hn::BitCast(df, hn::Set(DU(), 0x7fc00000));
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     const VF v = hn::Mul(y[i], hn::Set(df, 0.25f));
     RowBf16::store(hn::IfThenElse(hn::IsNaN(v), nan, v), out + i * out_stride);

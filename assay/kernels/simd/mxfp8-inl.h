@@ -40,6 +40,8 @@ struct Mxfp8 {
   using Bits = typename Row::Bits;
   using Max = BlockMax<Row, kMxBlock, true>;
   using F = Fp8<kFormat>;
+  using Narrow = Bf16Fp8<kFormat>;
+  static constexpr bool kNarrow = std::is_same_v<Row, RowBf16>;
   static constexpr std::int64_t kPanel = 128;  // columns worked on at a time
   static constexpr std::int64_t kRows = kMxBlock;
 
@@ -53,18 +55,42 @@ struct Mxfp8 {
     }
   }
 
-  // One block of 32 under one factor, or a factor for each column.
-  static HWY_INLINE void encode(const T* x, float factor, std::uint8_t* out) {
+  // One block of 32 under one factor, or a factor for each column; the scale
+  // codes that the factors belong to come along.
+  static HWY_INLINE void encode(const T* x, std::uint8_t scale, float factor,
+                                std::uint8_t* out) {
+    if constexpr (kNarrow) {
+      if (Narrow::covers(scale)) {
+        const auto offset =
+            hn::Set(typename Narrow::D(), Narrow::offset(scale));
+        if (narrow(x, [&](std::size_t) { return offset; }, out)) return;
+      }
+    }
     const VF f = hn::Set(DF(), factor);
     for (std::int64_t i = 0; i < kMxBlock; i += lanes())
       store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
   }
-  static HWY_INLINE void encode_each(const T* x, const float* factors,
-                                     std::uint8_t* out) {
+  // `offsets` as Narrow takes them; null: not covered.
+  static HWY_INLINE void encode_each(const T* x, const std::uint16_t* offsets,
+                                     const float* factors, std::uint8_t* out) {
+    if constexpr (kNarrow) {
+      const auto load = [&](std::size_t i) {
+        return hn::Load(typename Narrow::D(), offsets + i);
+      };
+      if (offsets != nullptr && narrow(x, load, out)) return;
+    }
     for (std::int64_t i = 0; i < kMxBlock; i += lanes()) {
       const VF f = hn::LoadU(DF(), factors + i);
       store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
     }
+  }
+  template <typename Offsets>
+  static HWY_INLINE bool narrow(const T* x, const Offsets& offsets,
+                                std::uint8_t* out) {
+    bool covered = true;
+    for (std::size_t i = 0; i < kMxBlock; i += hn::Lanes(typename Narrow::D()))
+      covered &= Narrow::encode(x + i, offsets(i), out + i);
+    return covered;
   }
 
   // ---- Row-wise only: every row is a sequence of blocks.
@@ -82,7 +108,7 @@ struct Mxfp8 {
     scales(amax, 16, some, factors);
     std::memcpy(scale_codes, some, static_cast<std::size_t>(n));
     for (i = 0; i < n; ++i)
-      encode(x + i * kMxBlock, factors[i], codes + i * kMxBlock);
+      encode(x + i * kMxBlock, some[i], factors[i], codes + i * kMxBlock);
   }
 
   static HWY_NOINLINE Bits single(const T* x) {
@@ -125,6 +151,8 @@ struct Mxfp8 {
     alignas(64) float column_factors[kPanel];
     alignas(64) std::uint8_t row_scales[kPanel / kMxBlock][kRows];
     alignas(64) std::uint8_t column_scales[kPanel];
+    alignas(64) std::uint16_t offsets[kPanel];
+    bool covered[kPanel / kMxBlock];  // by offsets
     // Where a panel is not whole.
     alignas(64) std::uint8_t codes[kRows * kPanel];
   };
@@ -168,6 +196,7 @@ struct Mxfp8 {
       column_amax(p, amax);
       if (s.square) spread_tiles(amax);
       scales(amax, kPanel, p.column_scales, p.column_factors);
+      find_offsets(p);
     }
     if (s.row_codes == nullptr) return;
     for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
@@ -178,6 +207,17 @@ struct Mxfp8 {
           Max::group(p.x + r * kPanel + b * kMxBlock, kPanel, amax + r);
       }
       scales(amax, kRows, p.row_scales[b], p.row_factors[b]);
+    }
+  }
+
+  static void find_offsets(Panel& p) {
+    for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
+      bool all = true;
+      for (std::int64_t c = b * kMxBlock; c < (b + 1) * kMxBlock; ++c) {
+        all &= Narrow::covers(p.column_scales[c]);
+        p.offsets[c] = Narrow::offset(p.column_scales[c]);
+      }
+      p.covered[b] = all;
     }
   }
 
@@ -194,16 +234,20 @@ struct Mxfp8 {
     for (std::int64_t r = 0; r < kRows; ++r) {
       for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
         const std::int64_t c = b * kMxBlock;
-        encode(p.x + r * kPanel + c, p.row_factors[b][r], out + r * stride + c);
+        encode(p.x + r * kPanel + c, p.row_scales[b][r], p.row_factors[b][r],
+               out + r * stride + c);
       }
     }
   }
   static void encode_columns(const Panel& p, std::uint8_t* out,
                              std::int64_t stride) {
-    for (std::int64_t r = 0; r < kRows; ++r)
-      for (std::int64_t c = 0; c < kPanel; c += kMxBlock)
-        encode_each(p.x + r * kPanel + c, p.column_factors + c,
-                    out + r * stride + c);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      for (std::int64_t c = 0; c < kPanel; c += kMxBlock) {
+        encode_each(p.x + r * kPanel + c,
+                    p.covered[c / kMxBlock] ? p.offsets + c : nullptr,
+                    p.column_factors + c, out + r * stride + c);
+      }
+    }
   }
 
   // Codes of panel column c on, through the panel's own where it is not whole.
@@ -256,6 +300,88 @@ struct Mxfp8 {
   }
 };
 
+// ---- Decoding.
+
+// mx_scale() of every code.
+inline constexpr std::array<float, 256> kMxScales = [] {
+  std::array<float, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = mx_scale(static_cast<std::uint8_t>(i));
+  return values;
+}();
+
+template <typename Row, DType kFormat>
+struct Mxfp8Decode {
+  using T = typename Row::T;
+  using Wide = Convert<Row, kFormat>;
+  using Narrow = Bf16Fp8<kFormat>;
+  static constexpr bool kNarrow = std::is_same_v<Row, RowBf16>;
+
+  static void rowwise(const Mxfp8Row& row) {
+    auto* out = reinterpret_cast<T*>(row.out);
+    for (std::int64_t c = 0; c < row.columns; c += kMxBlock) {
+      const std::int64_t n = std::min<std::int64_t>(kMxBlock, row.columns - c);
+      const std::uint8_t scale = row.scales[c / kMxBlock];
+      if constexpr (kNarrow) {
+        if (n == kMxBlock && narrow(row.codes + c, scale, out + c)) continue;
+      }
+      Wide::decode(row.codes + c, n, kMxScales[scale], out + c);
+    }
+  }
+  static HWY_INLINE bool narrow(const std::uint8_t* codes, std::uint8_t scale,
+                                T* out) {
+    const typename Narrow::D d;
+    if (!Narrow::covers(scale)) return false;
+    const auto offset = hn::Set(d, Narrow::offset(scale));
+    bool covered = true;
+    for (std::size_t i = 0; i < kMxBlock; i += hn::Lanes(d))
+      covered &= Narrow::decode(codes + i, offset, out + i);
+    return covered;
+  }
+
+  // Chunks of columns: their scales are looked at once for all rows.
+  static constexpr std::int64_t kChunk = 512;
+
+  static void columnwise(const Mxfp8Row& row) {
+    for (std::int64_t c = 0; c < row.columns; c += kChunk) {
+      const std::int64_t n = std::min(kChunk, row.columns - c);
+      alignas(64) float factors[kChunk];
+      alignas(64) std::uint16_t offsets[kChunk];
+      bool covered = kNarrow;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::uint8_t scale = row.scales[c + i];
+        factors[i] = kMxScales[scale];
+        offsets[i] = Narrow::offset(scale);
+        covered &= Narrow::covers(scale);
+      }
+      for (std::int64_t r = 0; r < row.rows; ++r)
+        chunk(row, r, c, n, factors, covered ? offsets : nullptr);
+    }
+  }
+  static HWY_INLINE void chunk(const Mxfp8Row& row, std::int64_t r,
+                               std::int64_t c, std::int64_t n,
+                               const float* factors,
+                               const std::uint16_t* offsets) {
+    const std::uint8_t* codes = row.codes + r * row.columns + c;
+    T* out = reinterpret_cast<T*>(row.out) + r * row.columns + c;
+    std::int64_t i = 0;
+    if constexpr (kNarrow) {
+      const typename Narrow::D d;
+      const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+      for (; offsets != nullptr && i + step <= n; i += step) {
+        if (!Narrow::decode(codes + i, hn::Load(d, offsets + i), out + i))
+          Wide::decode_each(codes + i, step, factors + i, out + i);
+      }
+    }
+    if (i < n) Wide::decode_each(codes + i, n - i, factors + i, out + i);
+  }
+
+  static void run(const Mxfp8Row& row) {
+    if (row.columnwise) return columnwise(row);
+    rowwise(row);
+  }
+};
+
 template <typename Row>
 void mxfp8_of_input(const Mxfp8Strip& s) {
   if (s.format == DType::kE5M2) return Mxfp8<Row, DType::kE5M2>::quantize(s);
@@ -266,6 +392,19 @@ inline void mxfp8_quantize(const Mxfp8Strip& s) {
   if (s.input == DType::kBF16) return mxfp8_of_input<RowBf16>(s);
   if (s.input == DType::kF16) return mxfp8_of_input<RowF16>(s);
   mxfp8_of_input<RowF32>(s);
+}
+
+template <typename Row>
+void mxfp8_to_output(const Mxfp8Row& row) {
+  if (row.format == DType::kE5M2)
+    return Mxfp8Decode<Row, DType::kE5M2>::run(row);
+  Mxfp8Decode<Row, DType::kE4M3FN>::run(row);
+}
+
+inline void mxfp8_decode(const Mxfp8Row& row) {
+  if (row.output == DType::kBF16) return mxfp8_to_output<RowBf16>(row);
+  if (row.output == DType::kF16) return mxfp8_to_output<RowF16>(row);
+  mxfp8_to_output<RowF32>(row);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -19,7 +19,7 @@ struct E2m1 {
     const DU du;
     constexpr std::uint32_t kOffset = 2;
     const VU magnitude =
-        hn::Min(hn::And(hn::BitCast(du, y), hn::Set(du, 0x7fffffff)),
+        hn::Min(hn::BitCast(du, hn::Abs(y)),
                 hn::Set(du, std::bit_cast<std::uint32_t>(6.0f)));
     const VU field = hn::Max(hn::And(magnitude, hn::Set(du, 0x7f800000)),
                              hn::Set(du, 127u << 23));
@@ -75,6 +75,24 @@ HWY_INLINE void store_nibbles(VU codes, std::uint8_t* out) {
 #endif
 }
 
+// Pairs of bf16 elements in 32-bit words, none of them NaN: the byte of their
+// two codes in each lane, the bits above undefined.
+HWY_INLINE VU e2m1_bytes(VU words, VF factor) {
+  const DF df;
+  const DU du;
+  const VU magnitude = hn::And(words, hn::Set(du, 0x7fff7fff));
+  const VF even = hn::BitCast(df, hn::ShiftLeft<16>(magnitude));
+  const VF odd = hn::BitCast(df, hn::And(magnitude, hn::Set(du, 0xffff0000)));
+  const VU low = E2m1::round(hn::Mul(even, factor)).code;
+  const VU high = E2m1::round(hn::Mul(odd, factor)).code;
+  const VU codes = hn::OrAnd(hn::And(low, hn::Set(du, 7)),
+                             hn::ShiftLeft<4>(high), hn::Set(du, 0x70));
+  const VU even_signs = hn::And(hn::ShiftRight<12>(words), hn::Set(du, 8));
+  const VU signs =
+      hn::OrAnd(even_signs, hn::ShiftRight<24>(words), hn::Set(du, 0x80));
+  return hn::Or(codes, signs);
+}
+
 // e4m3_value() of every code that a scale can have.
 inline constexpr std::array<float, 127> kE4m3Values = [] {
   std::array<float, 127> values{};
@@ -91,7 +109,8 @@ template <typename Row>
 struct Nvfp4 {
   using T = typename Row::T;
   using Bits = typename Row::Bits;
-  using Max = BlockMax<Row, kNvfp4Block, false>;
+  using Max = BlockMax<Row, kNvfp4Block, true>;
+  using Numbers = BlockMax<Row, kNvfp4Block, false>;  // passes over NaN
   using V = typename Max::V;
   static constexpr std::int64_t kMany = 16;  // blocks whose scales are found
                                              // together
@@ -105,12 +124,8 @@ struct Nvfp4 {
   }
 
   static HWY_INLINE void encode_random(const T* x, float factor,
-                                       const RandomStream& random,
-                                       std::int64_t block, std::uint8_t* out) {
-    const auto words = nvfp4_random(random, static_cast<std::uint64_t>(block));
-    std::uint8_t bytes[kNvfp4Block];
-    for (unsigned i = 0; i < kNvfp4Block; ++i)
-      bytes[i] = static_cast<std::uint8_t>(words[i / 4] >> (8 * (i % 4)));
+                                       const std::uint8_t* bytes,
+                                       std::uint8_t* out) {
     const VF f = hn::Set(DF(), factor);
     for (std::int64_t i = 0; i < kNvfp4Block; i += lanes()) {
       const VU byte = hn::PromoteTo(DU(), hn::LoadU(D8(), bytes + i));
@@ -121,6 +136,7 @@ struct Nvfp4 {
 
   // ---- Scales of up to 16 blocks side by side; tiles: of 16 rows each.
 
+  template <typename Max>
   static HWY_INLINE V most_of(const T* x, std::int64_t rows,
                               std::int64_t stride) {
     V most = Max::of_block(x);
@@ -129,6 +145,7 @@ struct Nvfp4 {
     return most;
   }
 
+  template <typename Max>
   static HWY_INLINE void find_amax(const T* x, std::int64_t n,
                                    std::int64_t rows, std::int64_t stride,
                                    Bits* amax) {
@@ -137,12 +154,12 @@ struct Nvfp4 {
     for (; i + Max::kGroup <= n; i += Max::kGroup) {
       V v[Max::kGroup];
       for (std::int64_t j = 0; j < Max::kGroup; ++j)
-        v[j] = most_of(x + (i + j) * kNvfp4Block, rows, stride);
+        v[j] = most_of<Max>(x + (i + j) * kNvfp4Block, rows, stride);
       Max::reduce(v, amax + i);
     }
     for (; i < n; ++i) {
       alignas(64) Bits lane[kNvfp4Block];
-      hn::Store(most_of(x + i * kNvfp4Block, rows, stride), d, lane);
+      hn::Store(most_of<Max>(x + i * kNvfp4Block, rows, stride), d, lane);
       amax[i] = *std::max_element(lane, lane + hn::Lanes(d));
     }
   }
@@ -235,29 +252,79 @@ struct Nvfp4 {
       const T* at = x + b * kNvfp4Block;
       alignas(64) Bits amax[kMany] = {};
       std::uint8_t codes[kMany];
-      find_amax(at, n, rows, stride, amax);
+      find_amax<Max>(at, n, rows, stride, amax);
+      const bool nan =
+          *std::max_element(amax, amax + kMany) > Row::kInfinity;
+      if (nan) find_amax<Numbers>(at, n, rows, stride, amax);
       if (run.four_over_six == FourOverSix::kNone)
         scales(amax, run.global, codes);
       else
         choose(run, at, n, rows, stride, amax, codes);
       for (std::int64_t r = 0; r < rows; ++r)
-        encode_row(run, at + r * stride, r * across + b, n, codes);
+        encode_row(run, at + r * stride, r * across + b, n, codes, nan);
     }
   }
 
   static HWY_INLINE void encode_row(const Nvfp4Run& run, const T* x,
                                     std::int64_t first, std::int64_t n,
-                                    const std::uint8_t* codes) {
+                                    const std::uint8_t* codes, bool nan) {
     std::memcpy(run.scales + first, codes, static_cast<std::size_t>(n));
     std::uint8_t* out = run.codes + first * kNvfp4Block / 2;
+    float factors[kMany];
+    for (std::int64_t i = 0; i < n; ++i) factors[i] = run.factors[codes[i]];
+    if (run.random != nullptr)
+      return encode_blocks_random(x, factors, n, *run.random, first, out);
+    std::int64_t i = 0;
+    if constexpr (std::is_same_v<Row, RowBf16>) {
+      if (!nan) i = encode_words(x, factors, n, out);
+    }
+    for (; i < n; ++i)
+      encode(x + i * kNvfp4Block, factors[i], out + i * kNvfp4Block / 2);
+  }
+
+  static HWY_INLINE void encode_blocks_random(const T* x, const float* factors,
+                                              std::int64_t n,
+                                              const RandomStream& random,
+                                              std::int64_t first,
+                                              std::uint8_t* out) {
+    std::uint8_t bytes[kMany * kNvfp4Block];
+    random_bytes(random, first, bytes);
     for (std::int64_t i = 0; i < n; ++i) {
-      const float factor = run.factors[codes[i]];
-      const T* at = x + i * kNvfp4Block;
-      if (run.random == nullptr)
-        encode(at, factor, out + i * kNvfp4Block / 2);
-      else
-        encode_random(at, factor, *run.random, first + i,
-                      out + i * kNvfp4Block / 2);
+      encode_random(x + i * kNvfp4Block, factors[i], bytes + i * kNvfp4Block,
+                    out + i * kNvfp4Block / 2);
+    }
+  }
+
+  // Whole vectors of pairs; how many blocks that were.
+  static HWY_INLINE std::int64_t encode_words(const T* x, const float* factors,
+                                              std::int64_t n,
+                                              std::uint8_t* out) {
+    const DU du;
+    const hn::Repartition<std::uint16_t, DU> d16;
+    const std::int64_t at_once =
+        std::max<std::int64_t>(1, 2 * lanes() / kNvfp4Block);
+    std::int64_t i = 0;
+    for (; i + at_once <= n; i += at_once) {
+      const VF factor = factor_of(factors + i);
+      for (std::int64_t j = 0; j < at_once * kNvfp4Block; j += 2 * lanes()) {
+        const std::int64_t at = i * kNvfp4Block + j;
+        const VU words = hn::BitCast(
+            du, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(x) + at));
+        store_bytes(e2m1_bytes(words, factor), out + at / 2);
+      }
+    }
+    return i;
+  }
+
+  // A lane's factor is that of its block: two blocks in 512 bits.
+  static HWY_INLINE VF factor_of(const float* factors) {
+    const DF df;
+    if constexpr (hn::MaxLanes(DF()) == kNvfp4Block) {
+      const hn::Half<DF> half;
+      return hn::Combine(df, hn::Set(half, factors[1]),
+                         hn::Set(half, factors[0]));
+    } else {
+      return hn::Set(df, factors[0]);
     }
   }
 
