@@ -1,6 +1,6 @@
 // Kernels of the block formats MXFP8 and NVFP4: quantise strips of a matrix,
-// decode them, transpose tiles, rotate vectors by a Hadamard matrix. (The amax
-// of a tensor: cast.h.)
+// decode them, rotate vectors by a Hadamard matrix. (The amax of a tensor:
+// cast.h; transposes: movement.h.)
 //
 // Every instruction set gives the same bits. One call works on one strip and
 // is not parallel itself; different strips may run at the same time. Inputs
@@ -109,23 +109,12 @@ struct Nvfp4Decode {
   std::byte* out = nullptr;
 };
 
-// A tile of a row-major matrix of 16-bit or 32-bit elements, to be stored
-// transposed. Strides in elements.
-struct TransposeTile {
-  const std::byte* in = nullptr;
-  std::int64_t rows = 0, columns = 0;
-  std::int64_t in_stride = 0, out_stride = 0;
-  std::byte* out = nullptr;  // columns x rows
-};
-
 struct BlockQuantKernels {
   const char* isa;
   void (*mxfp8_quantize)(const Mxfp8Strip& strip);
   void (*mxfp8_decode)(const Mxfp8Row& row);
   void (*nvfp4_quantize)(const Nvfp4Run& run);
   void (*nvfp4_decode)(const Nvfp4Decode& run);
-  void (*transpose16)(const TransposeTile& tile);
-  void (*transpose32)(const TransposeTile& tile);
   // Each of `vectors` runs of 16 bfloat16 elements, in place: times
   // diag(signs) * H16 / 4 with the Sylvester matrix H16, in fp32 by four
   // butterfly stages of distance 1, 2, 4, 8, rounded to bfloat16 at the end.

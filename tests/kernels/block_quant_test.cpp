@@ -347,41 +347,5 @@ TEST(BlockQuantKernels, HadamardOfUnitVectors) {
   }
 }
 
-template <typename T>
-void compare_transposes(void (*BlockQuantKernels::*transpose)(
-    const TransposeTile&)) {
-  constexpr std::int64_t kMost = 70;
-  std::vector<T> in(kMost * kMost);
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i);
-  for (const std::int64_t rows : {1, 7, 8, 16, 33, 64}) {
-    for (const std::int64_t columns : {1, 15, 16, 31, 32, 67}) {
-      for (const BlockQuantKernels* k : all_block_quant_kernels()) {
-        std::vector<T> out(kMost * kMost, T{0x55});
-        TransposeTile tile;
-        tile.in = reinterpret_cast<const std::byte*>(in.data());
-        tile.rows = rows;
-        tile.columns = columns;
-        tile.in_stride = tile.out_stride = kMost;
-        tile.out = reinterpret_cast<std::byte*>(out.data());
-        (k->*transpose)(tile);
-        for (std::int64_t r = 0; r < kMost; ++r) {
-          for (std::int64_t c = 0; c < kMost; ++c) {
-            const bool inside = c < rows && r < columns;
-            const auto at = static_cast<std::size_t>(r * kMost + c);
-            const auto from = static_cast<std::size_t>(c * kMost + r);
-            ASSERT_EQ(out[at], inside ? in[from] : T{0x55})
-                << k->isa << " " << rows << "x" << columns;
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(BlockQuantKernels, TransposesStayInsideTheTile) {
-  compare_transposes<std::uint16_t>(&BlockQuantKernels::transpose16);
-  compare_transposes<std::uint32_t>(&BlockQuantKernels::transpose32);
-}
-
 }  // namespace
 }  // namespace assay

@@ -83,12 +83,10 @@ void mxfp8_quantize(const Mxfp8Strip& strip) {
 void mxfp8_decode(const Mxfp8Row& row) {
   for (std::int64_t i = 0; i < row.rows * row.columns; ++i) {
     const std::int64_t c = i % row.columns;
-    const float scale =
-        mx_scale(row.scales[row.columnwise ? c : c / kMxBlock]);
+    const float scale = mx_scale(row.scales[row.columnwise ? c : c / kMxBlock]);
     const auto code =
         static_cast<float>(decode_float(row.format, row.codes[i]));
-    store_from_double(row.output, code * scale, row.out, i,
-                      Overflow::kSpecial);
+    store_from_double(row.output, code * scale, row.out, i, Overflow::kSpecial);
   }
 }
 
@@ -234,16 +232,6 @@ void nvfp4_decode(const Nvfp4Decode& run) {
   }
 }
 
-template <typename T>
-void transpose(const TransposeTile& tile) {
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
-    for (std::int64_t c = 0; c < tile.columns; ++c) {
-      std::memcpy(tile.out + (c * tile.out_stride + r) * sizeof(T),
-                  tile.in + (r * tile.in_stride + c) * sizeof(T), sizeof(T));
-    }
-  }
-}
-
 void hadamard16(std::uint16_t* x, std::int64_t vectors,
                 std::uint16_t sign_mask) {
   for (std::int64_t v = 0; v < vectors; ++v, x += 16) {
@@ -279,15 +267,8 @@ void hadamard16_columns(const std::uint16_t* x, std::int64_t stride,
 }  // namespace
 
 const BlockQuantKernels kRefBlockQuant = {
-    "scalar",
-    &mxfp8_quantize,
-    &mxfp8_decode,
-    &nvfp4_quantize,
-    &nvfp4_decode,
-    &transpose<std::uint16_t>,
-    &transpose<std::uint32_t>,
-    &hadamard16,
-    &hadamard16_columns,
+    "scalar",      &mxfp8_quantize, &mxfp8_decode,       &nvfp4_quantize,
+    &nvfp4_decode, &hadamard16,     &hadamard16_columns,
 };
 
 }  // namespace assay

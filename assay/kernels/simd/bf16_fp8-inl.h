@@ -51,8 +51,8 @@ struct Bf16Fp8 {
         hn::Lt(hn::BitCast(ds, moved), hn::Set(ds, -kMantissa * 128));
     constexpr std::uint16_t kHalf = (1 << (kShift - 1)) - 1;
     const V odd = hn::And(hn::ShiftRight<kShift>(moved), hn::Set(d, 1));
-    const V rounded = hn::ShiftRight<kShift>(
-        hn::Add(hn::Add(moved, hn::Set(d, kHalf)), odd));
+    const V rounded =
+        hn::ShiftRight<kShift>(hn::Add(hn::Add(moved, hn::Set(d, kHalf)), odd));
     const V code = hn::IfThenZeroElse(hn::RebindMask(d, is_zero), rounded);
     store_codes(hn::OrAnd(code, hn::ShiftRight<8>(bits), hn::Set(d, 0x80)),
                 out);
@@ -72,10 +72,9 @@ struct Bf16Fp8 {
     constexpr auto kAbove =
         static_cast<std::int16_t>(max_finite_code(kFormat) + 1);
     const auto number = hn::BitCast(ds, magnitude);
-    const auto covered =
-        hn::Or(hn::RebindMask(ds, is_zero),
-               hn::And(hn::Gt(number, hn::Set(ds, kBelow)),
-                       hn::Lt(number, hn::Set(ds, kAbove))));
+    const auto covered = hn::Or(hn::RebindMask(ds, is_zero),
+                                hn::And(hn::Gt(number, hn::Set(ds, kBelow)),
+                                        hn::Lt(number, hn::Set(ds, kAbove))));
     const V moved = hn::Add(hn::ShiftLeft<kShift>(magnitude), offset);
     const V value = hn::IfThenZeroElse(is_zero, moved);
     hn::StoreU(hn::OrAnd(value, hn::ShiftLeft<8>(code), hn::Set(d, 0x8000)), d,

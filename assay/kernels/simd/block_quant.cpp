@@ -36,7 +36,6 @@
 #include "assay/kernels/simd/mxfp8-inl.h"
 #include "assay/kernels/simd/philox-inl.h"
 #include "assay/kernels/simd/nvfp4-inl.h"
-#include "assay/kernels/simd/tile_transpose-inl.h"
 #include "assay/kernels/simd/hadamard-inl.h"
 // clang-format on
 #endif
@@ -49,15 +48,8 @@ namespace HWY_NAMESPACE {
 
 const BlockQuantKernels* block_quant_table() {
   static const BlockQuantKernels kTable = {
-      ASSAY_ISA_NAME,
-      &mxfp8_quantize,
-      &mxfp8_decode,
-      &nvfp4_quantize,
-      &nvfp4_decode,
-      &TileTranspose<std::uint16_t>::run,
-      &TileTranspose<std::uint32_t>::run,
-      &hadamard16,
-      &hadamard16_columns,
+      ASSAY_ISA_NAME, &mxfp8_quantize, &mxfp8_decode,       &nvfp4_quantize,
+      &nvfp4_decode,  &hadamard16,     &hadamard16_columns,
   };
   return &kTable;
 }

@@ -63,7 +63,9 @@ struct Mxfp8 {
       if (Narrow::covers(scale)) {
         const auto offset =
             hn::Set(typename Narrow::D(), Narrow::offset(scale));
-        if (narrow(x, [&](std::size_t) { return offset; }, out)) return;
+        if (narrow(
+                x, [&](std::size_t) { return offset; }, out))
+          return;
       }
     }
     const VF f = hn::Set(DF(), factor);

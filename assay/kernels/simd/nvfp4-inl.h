@@ -253,8 +253,7 @@ struct Nvfp4 {
       alignas(64) Bits amax[kMany] = {};
       std::uint8_t codes[kMany];
       find_amax<Max>(at, n, rows, stride, amax);
-      const bool nan =
-          *std::max_element(amax, amax + kMany) > Row::kInfinity;
+      const bool nan = *std::max_element(amax, amax + kMany) > Row::kInfinity;
       if (nan) find_amax<Numbers>(at, n, rows, stride, amax);
       if (run.four_over_six == FourOverSix::kNone)
         scales(amax, run.global, codes);

@@ -15,8 +15,7 @@ HWY_INLINE WideLanes wide_multiply(VU a, std::uint32_t factor) {
   const DU du;
   const hn::Repartition<std::uint64_t, DU> d64;
   const VU b = hn::Set(du, factor);
-  const VU upper =
-      hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(d64, a)));
+  const VU upper = hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(d64, a)));
   const auto even = hn::MulEven(a, b), odd = hn::MulEven(upper, b);
   const VU even_high = hn::BitCast(du, hn::ShiftRight<32>(even));
   const VU odd_low = hn::BitCast(du, hn::ShiftLeft<32>(odd));

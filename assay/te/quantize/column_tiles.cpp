@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assay/kernels/block_quant.h"
+#include "assay/kernels/movement.h"
 #include "assay/te/check.h"
 
 namespace assay::te {
@@ -12,16 +13,10 @@ constexpr std::int64_t kElements = kTileRows * kTileColumns;
 
 void transpose(const Tensor& x, const std::byte* in, std::int64_t stride,
                const ColumnTile& t) {
-  const auto& kernels = block_quant_kernels(x.device);
-  TransposeTile tile;
-  tile.in = in;
-  tile.in_stride = stride;
-  tile.rows = t.rows;
-  tile.columns = t.columns;
-  tile.out = t.data;
-  tile.out_stride = t.rows;
+  const auto& kernels = movement_kernels(x.device);
   const bool half = traits(x.dtype()).bits == 16;
-  (half ? kernels.transpose16 : kernels.transpose32)(tile);
+  (half ? kernels.transpose16 : kernels.transpose32)(
+      in, stride, t.rows, t.columns, false, t.data, t.rows);
 }
 
 void rotate(const Tensor& x, const std::byte* in, std::int64_t stride,

@@ -3,6 +3,7 @@
 #include "assay/base/parallel.h"
 #include "assay/kernels/block_quant.h"
 #include "assay/te/check.h"
+#include "assay/te/ops/transpose.h"
 #include "assay/te/quantize/dequantize_modes.h"
 
 namespace assay::te {
@@ -40,29 +41,6 @@ Tensor decode_stored(const QuantizedData& q, DType out) {
   return result;
 }
 
-// A K x M matrix as M x K.
-Tensor transposed(const Tensor& x, const Shape& shape) {
-  Tensor out = Tensor::empty(x.dtype(), shape, x.device);
-  const auto [rows, columns] = matrix_shape(x.shape());
-  const std::int64_t size = traits(x.dtype()).bits / 8;
-  const auto& kernels = block_quant_kernels(x.device);
-  constexpr std::int64_t kTile = 64;
-  const std::int64_t bands = (columns + kTile - 1) / kTile;
-  parallel_for(bands, [&, k = rows, m = columns](std::int64_t i) {
-    TransposeTile tile;
-    tile.in_stride = m;
-    tile.out_stride = k;
-    tile.columns = std::min(kTile, m - i * kTile);
-    for (std::int64_t r = 0; r < k; r += kTile) {
-      tile.rows = std::min(kTile, k - r);
-      tile.in = x.view.data + (r * m + i * kTile) * size;
-      tile.out = out.mutable_data() + (i * kTile * k + r) * size;
-      (size == 2 ? kernels.transpose16 : kernels.transpose32)(tile);
-    }
-  });
-  return out;
-}
-
 }  // namespace
 
 Tensor dequantize_nvfp4(const QuantizedData& q, const Shape& shape, DType out) {
@@ -71,7 +49,7 @@ Tensor dequantize_nvfp4(const QuantizedData& q, const Shape& shape, DType out) {
       q.columnwise ? Shape{columns, rows} : Shape{rows, columns};
   require_shape("dequantize", "data", q.data, stored);
   Tensor values = decode_stored(q, out);
-  if (q.columnwise) return transposed(values, shape);
+  if (q.columnwise) values = transpose(values);
   values.view.shape = shape;
   values.view.strides.clear();
   return values;

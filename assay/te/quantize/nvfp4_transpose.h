@@ -1,15 +1,12 @@
 // Transposing NVFP4 data without decoding it.
 //
-// Source: NVTE cast_transpose_noop.h, nvfp4_data_transpose and
-// nvfp4_scale_transpose.
+// Source: NVTE cast_transpose.h, nvfp4_scale_transpose. (Codes alone:
+// ops/transpose.h.)
 #pragma once
 
 #include "assay/te/quantize/quantized_tensor.h"
 
 namespace assay::te {
-
-// The codes of an M x K matrix (e2m1, M and K even) as K x M.
-Tensor nvfp4_transpose_codes(const Tensor& codes);
 
 // The other direction of data with one scale for each 16 x 16 tile: codes and
 // scales transposed, the tile's scale repeated on each of its rows. Compact
