@@ -68,7 +68,7 @@ struct GemmBlockScales {
   bool column_first = false;
 };
 inline constexpr std::int64_t kGemmScaleBlock = 128;
-inline constexpr std::int64_t kGemmChunk = 512;
+inline constexpr std::int64_t kGemmChunk = 256;
 
 // u = x (linear + cubic x^2) of the tanh form, u' = linear + square x^2, as
 // NVTE's kernels spell them (section 2.10, trap T12).

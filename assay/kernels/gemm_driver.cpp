@@ -1,7 +1,7 @@
 // The blocked product: operands packed once, blocks of D over the threads.
 //
 // A block of D keeps its sums in a buffer of the second-level cache while the
-// panels of kGemmChunk k after another go by; a column panel of a chunk stays
+// panels of one chunk of k after another go by; a column panel of a chunk stays
 // in the first level while the row panels pass (Goto and van de Geijn, Anatomy
 // of High-Performance Matrix Multiplication, 2008).
 #include <bit>
@@ -22,6 +22,9 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
+
+// Bytes of a D that leaves the second-level cache before it is used.
+constexpr std::int64_t kLarge = std::int64_t{2} << 20;
 
 // One operand in panels.
 struct Packed {
@@ -149,7 +152,7 @@ class Product {
     auto* acc = reinterpret_cast<float*>(scratch.get());
     if (k_ == 0) std::fill_n(acc, rows * columns * tile_size(), 0.0f);
     unit_.enter();
-    for (std::int64_t k = 0; k < k_; k += kGemmChunk) {
+    for (std::int64_t k = 0; k < k_; k += unit_.chunk) {
       for (std::int64_t c = 0; c < columns; ++c) {
         for (std::int64_t r = 0; r < rows; ++r) {
           float* tile = acc + (c * rows + r) * tile_size();
@@ -171,9 +174,9 @@ class Product {
                               std::int64_t r) const {
     const std::int64_t step =
         std::int64_t{unit_.columns} * static_cast<std::int64_t>(unit_.element);
-    const std::int64_t bytes = std::min(kGemmChunk, k_ - k) * step;
+    const std::int64_t bytes = std::min(unit_.chunk, k_ - k) * step;
     const std::int64_t part =
-        bytes / (unit_.k_step * step) * kGemmPrefetch * r % bytes;
+        bytes / (unit_.k_step * step) * unit_.prefetch * r % bytes;
     const std::int64_t next = c + 1 < columns ? c + 1 : c;
     return columns_.panel(column + next) + k * step + part;
   }
@@ -183,7 +186,7 @@ class Product {
     const auto bytes = static_cast<std::int64_t>(unit_.element);
     const std::byte* r = rows_.panel(row) + k * unit_.rows * bytes;
     const std::byte* c = columns_.panel(column) + k * unit_.columns * bytes;
-    const std::int64_t n = std::min(kGemmChunk, k_ - k);
+    const std::int64_t n = std::min(unit_.chunk, k_ - k);
     if (row_scales_.stride == 0) return unit_.tile(r, c, n, k > 0, next, acc);
     const std::int64_t block = k / kGemmScaleBlock;
     const GemmTileScales scales{
@@ -203,9 +206,10 @@ class Product {
     const std::int64_t i = row * unit_.rows, j = column * unit_.columns;
     const auto height = std::min<std::int64_t>(unit_.rows, m - i);
     const auto width = std::min<std::int64_t>(columns * unit_.columns, n - j);
+    const bool stream = m * n * (traits(epilogue_.d_dtype).bits / 8) >= kLarge;
     units_.epilogue(epilogue_, n,
                     {i, j, static_cast<int>(height), static_cast<int>(width),
-                     unit_.columns, acc, next},
+                     unit_.columns, acc, next, stream},
                     amax, column_sums);
   }
 

@@ -33,8 +33,6 @@ struct GemmRange {
 using GemmPackFn = void (*)(const GemmView& view, std::int64_t first, int shift,
                             std::byte* panel, GemmRange& range);
 
-inline constexpr int kGemmPrefetch = 256;
-
 // Scales of the first block of a micro tile, padded to it; those of the next
 // block are `stride` further on.
 struct GemmTileScales {
@@ -49,12 +47,15 @@ struct GemmUnit {
   const char* name;
   int rows, columns;  // of a micro tile
   int k_step;
+  // Of k between visits to the sums in memory: a column panel of so many k
+  // fits the first-level cache.
+  std::int64_t chunk;
   std::size_t element;  // bytes of one
+  int prefetch;         // see tile
   GemmPackFn pack_rows, pack_columns;
   // acc (rows x columns, contiguous) = or += the products of k (a multiple of
   // k_step) elements. `next` is what will be read after this and the other
-  // tiles of its column: a unit that waits for memory fetches kGemmPrefetch
-  // bytes of it for every k_step.
+  // tiles of its column: `prefetch` bytes of it are fetched for every k_step.
   void (*tile)(const std::byte* row_panel, const std::byte* column_panel,
                std::int64_t k, bool add, const std::byte* next, float* acc);
   // The same in blocks of 128 k, each scaled, see GemmBlockScales.
@@ -74,6 +75,7 @@ struct GemmStrip {
   int tile_columns;          // of a micro tile
   const float* acc;          // the first micro tile
   std::int64_t next;         // floats from one micro tile to the next
+  bool stream;               // D is large: keep it out of the caches
 };
 inline constexpr int kGemmBlockSide = 512;  // of D, at most
 using GemmEpilogueFn = void (*)(const GemmEpilogue& e, std::int64_t n,

@@ -4,6 +4,7 @@
 #include "assay/kernels/simd/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "assay/kernels/simd/gemm.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // After highway.h.
@@ -39,9 +40,19 @@ void no_state() {}
 const GemmVectorUnits* gemm_units() {
   static constexpr GemmVectorUnits kUnits = {
       ASSAY_ISA_NAME,
-      {"fp32", kGemmRows, kGemmColumns, 1, sizeof(float), &gemm_pack<kGemmRows>,
-       &gemm_pack<kGemmColumns>, &gemm_tile, &gemm_scaled_tile, &no_state,
-       &no_state},
+      {.name = "fp32",
+       .rows = kGemmRows,
+       .columns = kGemmColumns,
+       .k_step = 1,
+       .chunk = kGemmChunk,
+       .element = sizeof(float),
+       .prefetch = kTilePrefetch,
+       .pack_rows = &gemm_pack<kGemmRows>,
+       .pack_columns = &gemm_pack<kGemmColumns>,
+       .tile = &gemm_tile,
+       .scaled_tile = &gemm_scaled_tile,
+       .enter = &no_state,
+       .leave = &no_state},
       &gemm_epilogue};
   return &kUnits;
 }

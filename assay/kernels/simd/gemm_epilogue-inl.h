@@ -20,7 +20,7 @@ HWY_INLINE void for_vectors(int n, Body&& body) {
 inline void widen_row(DType dtype, const std::byte* row, std::int64_t at, int n,
                       float* out) {
   const int bytes = traits(dtype).bits / 8;
-  decode_f32(dtype, row + at * bytes, n, out);
+  widen_run(dtype, row + at * bytes, n, out);
 }
 
 // To nearest even; NaN keeps its sign and becomes quiet.
@@ -66,46 +66,63 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<GemmD>> fp8_bits(hn::Vec<GemmD> v) {
                         code);
 }
 
+// `stream`: whole cache lines go past the caches, so that what was there need
+// not be read first.
+template <typename T>
+HWY_INLINE void copy_out(const T* from, int n, bool stream, std::byte* out) {
+  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
+  const hn::Repartition<std::uint8_t, GemmD> d;
+  const auto* source = reinterpret_cast<const std::uint8_t*>(from);
+  auto* target = reinterpret_cast<std::uint8_t*>(out);
+  if (!stream || bytes % 64 != 0 ||
+      reinterpret_cast<std::uintptr_t>(out) % 64 != 0) {
+    std::memcpy(out, from, bytes);
+    return;
+  }
+  for (std::size_t i = 0; i < bytes; i += hn::Lanes(d))
+    hn::Stream(hn::Load(d, source + i), d, target + i);
+}
+
 template <typename T, class Bits>
-HWY_INLINE void narrow_bits(const float* v, int n, std::byte* out,
+HWY_INLINE void narrow_bits(const float* v, int n, bool stream, std::byte* out,
                             Bits&& bits) {
   const hn::Rebind<T, GemmD> dt;
-  T codes[kRowBuffer];
+  alignas(64) T codes[kRowBuffer];
   for_vectors(n, [&](auto d, int j) HWY_ATTR {
     const hn::RebindToSigned<GemmD> di;
     const auto code = hn::BitCast(di, bits(hn::Load(d, v + j)));
     hn::StoreU(hn::DemoteTo(dt, code), dt, codes + j);
   });
-  std::memcpy(out, codes, static_cast<std::size_t>(n) * sizeof(T));
+  copy_out(codes, n, stream, out);
 }
 
-inline void narrow_f16(const float* v, int n, std::byte* out) {
+inline void narrow_f16(const float* v, int n, bool stream, std::byte* out) {
   const hn::Rebind<hwy::float16_t, GemmD> dh;
-  hwy::float16_t codes[kRowBuffer];
+  alignas(64) hwy::float16_t codes[kRowBuffer];
   for_vectors(n, [&](auto d, int j) HWY_ATTR {
     hn::StoreU(hn::DemoteTo(dh, hn::Load(d, v + j)), dh, codes + j);
   });
-  std::memcpy(out, codes, static_cast<std::size_t>(n) * 2);
+  copy_out(codes, n, stream, out);
 }
 
 // Elements [at, at + n) of `out`.
-inline void narrow_row(DType dtype, const float* v, int n, std::byte* out,
-                       std::int64_t at) {
+inline void narrow_row(DType dtype, const float* v, int n, bool stream,
+                       std::byte* out, std::int64_t at) {
   out += at * (traits(dtype).bits / 8);
   switch (dtype) {
     case DType::kBF16:
       return narrow_bits<std::uint16_t>(
-          v, n, out, [](auto x) HWY_ATTR { return bf16_bits(x); });
+          v, n, stream, out, [](auto x) HWY_ATTR { return bf16_bits(x); });
     case DType::kE4M3FN:
       return narrow_bits<std::uint8_t>(
-          v, n, out, [](auto x) HWY_ATTR { return fp8_bits<3>(x); });
+          v, n, stream, out, [](auto x) HWY_ATTR { return fp8_bits<3>(x); });
     case DType::kE5M2:
       return narrow_bits<std::uint8_t>(
-          v, n, out, [](auto x) HWY_ATTR { return fp8_bits<2>(x); });
+          v, n, stream, out, [](auto x) HWY_ATTR { return fp8_bits<2>(x); });
     case DType::kF16:
-      return narrow_f16(v, n, out);
+      return narrow_f16(v, n, stream, out);
     default:
-      std::memcpy(out, v, static_cast<std::size_t>(n) * 4);
+      copy_out(v, n, stream, out);
   }
 }
 
@@ -202,7 +219,7 @@ inline void add_scaled_row(const float* x, int n, float scale, float* v) {
 inline void activate_row(const GemmEpilogue& e, std::int64_t at, int n,
                          float* v) {
   if (e.activation == GemmActivation::kGelu) {
-    if (e.aux) narrow_row(e.aux_dtype, v, n, e.aux, at);
+    if (e.aux) narrow_row(e.aux_dtype, v, n, false, e.aux, at);
     gelu_row(v, n);
   } else if (e.activation == GemmActivation::kDGelu) {
     alignas(64) GemmRow pre;
@@ -211,8 +228,8 @@ inline void activate_row(const GemmEpilogue& e, std::int64_t at, int n,
   }
 }
 
-inline void store_row(const GemmEpilogue& e, std::int64_t at, int n, float* v,
-                      float& amax) {
+inline void store_row(const GemmEpilogue& e, std::int64_t at, int n,
+                      bool stream, float* v, float& amax) {
   if (e.amax)
     for (int j = 0; j < n; ++j) amax = std::fmax(amax, std::fabs(v[j]));
   if (traits(e.d_dtype).bits == 8 && e.d_scale != 1) {
@@ -220,7 +237,7 @@ inline void store_row(const GemmEpilogue& e, std::int64_t at, int n, float* v,
       hn::Store(hn::Mul(hn::Load(d, v + j), hn::Set(d, e.d_scale)), d, v + j);
     });
   }
-  narrow_row(e.d_dtype, v, n, e.d, at);
+  narrow_row(e.d_dtype, v, n, stream, e.d, at);
 }
 
 void gemm_epilogue(const GemmEpilogue& e, std::int64_t n,
@@ -247,8 +264,9 @@ void gemm_epilogue(const GemmEpilogue& e, std::int64_t n,
     if (column_sums)
       for (int j = 0; j < columns; ++j)
         column_sums[strip.column + j] += double{v[j]};
-    store_row(e, at, columns, v, amax);
+    store_row(e, at, columns, strip.stream, v, amax);
   }
+  if (strip.stream) hwy::FlushStream();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -18,6 +18,7 @@ namespace assay {
 namespace {
 
 constexpr int kTileBytes = 1024;
+constexpr int kPrefetch = 256;
 constexpr int kAccStride = kBf16Panel * static_cast<int>(sizeof(float));
 
 // Palette 1: eight tiles of 16 rows of 64 bytes (Intel SDM, LDTILECFG).
@@ -55,13 +56,13 @@ inline void store_sums(float* acc) {
   _tile_stored(3, acc + 16 * kBf16Panel + 16, kAccStride);
 }
 
-// Fetches kGemmPrefetch bytes from `next` on in the time of each step.
+// Fetches kPrefetch bytes from `next` on in the time of each step.
 inline void add_products(const std::byte*& rows, const std::byte*& columns,
                          std::int64_t k, const std::byte*& next) {
   for (; k > 0; k -= kBf16Step) {
-    for (int line = 0; line < kGemmPrefetch; line += 64)
+    for (int line = 0; line < kPrefetch; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(next) + line, _MM_HINT_T1);
-    next += kGemmPrefetch;
+    next += kPrefetch;
     _tile_loadd(4, rows, 64);
     _tile_loadd(6, columns, 64);
     _tile_dpbf16ps(0, 4, 6);
@@ -134,10 +135,19 @@ void scaled_tile(const std::byte* rows, const std::byte* columns,
 #pragma GCC pop_options
 
 const GemmUnit* amx_gemm_unit() {
-  static const GemmUnit kUnit = {
-      "amx",           kBf16Panel,         kBf16Panel, kBf16Step,    2,
-      &pack_bf16_rows, &pack_bf16_columns, &tile,      &scaled_tile, &enter,
-      &leave};
+  static const GemmUnit kUnit = {.name = "amx",
+                                 .rows = kBf16Panel,
+                                 .columns = kBf16Panel,
+                                 .k_step = kBf16Step,
+                                 .chunk = kBf16Chunk,
+                                 .element = sizeof(std::uint16_t),
+                                 .prefetch = kPrefetch,
+                                 .pack_rows = &pack_bf16_rows,
+                                 .pack_columns = &pack_bf16_columns,
+                                 .tile = &tile,
+                                 .scaled_tile = &scaled_tile,
+                                 .enter = &enter,
+                                 .leave = &leave};
   return has_amx_bf16() ? &kUnit : nullptr;
 }
 

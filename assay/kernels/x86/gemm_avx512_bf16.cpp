@@ -102,10 +102,19 @@ void scaled_tile(const std::byte* rows, const std::byte* columns,
 #pragma GCC pop_options
 
 const GemmUnit* avx512_bf16_gemm_unit() {
-  static const GemmUnit kUnit = {
-      "avx512_bf16",   kBf16Panel,         kBf16Panel, kBf16Step,    2,
-      &pack_bf16_rows, &pack_bf16_columns, &tile,      &scaled_tile, &no_state,
-      &no_state};
+  static const GemmUnit kUnit = {.name = "avx512_bf16",
+                                 .rows = kBf16Panel,
+                                 .columns = kBf16Panel,
+                                 .k_step = kBf16Step,
+                                 .chunk = kBf16Chunk,
+                                 .element = sizeof(std::uint16_t),
+                                 .prefetch = 0,
+                                 .pack_rows = &pack_bf16_rows,
+                                 .pack_columns = &pack_bf16_columns,
+                                 .tile = &tile,
+                                 .scaled_tile = &scaled_tile,
+                                 .enter = &no_state,
+                                 .leave = &no_state};
   return has_avx512_bf16() ? &kUnit : nullptr;
 }
 

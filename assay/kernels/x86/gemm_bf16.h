@@ -15,6 +15,7 @@ const GemmUnit* avx512_bf16_gemm_unit();
 
 inline constexpr int kBf16Panel = 32;
 inline constexpr int kBf16Step = 32;  // of k
+inline constexpr std::int64_t kBf16Chunk = 512;
 // Bytes of one step of a panel.
 inline constexpr int kBf16StepBytes = kBf16Panel * kBf16Step * 2;
 
