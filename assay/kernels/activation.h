@@ -70,7 +70,8 @@ using GatedGradFn = void (*)(const void* dy, const void* gate,
 // rounding to `out` and with u = 2^-24: the forward is within 8 u of its value
 // for a gate input from -1 up and 256 u below (there it is e^v, which inherits
 // the rounding of v), gated ones 1.5 times that; the backward within twice of
-// the terms of its sum; an absolute 2^-126 always.
+// the terms of its sum; an absolute 2^-120 (times the other
+// factors) always.
 struct ActivationKernels {
   const char* isa;
   UnaryFn (*unary)(Activation act, DType in, DType out);

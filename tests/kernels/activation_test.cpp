@@ -57,11 +57,11 @@ std::vector<float> float_values(int count, std::uint64_t seed) {
 
 // |ours - theirs| in units of u * |theirs|, beyond what falls below the
 // absolute floor.
-double excess(float ours, double theirs, double scale) {
+double excess(float ours, double theirs, double scale, double floor = 1) {
   if (std::isnan(ours) != std::isnan(theirs)) return 1e30;
   if (std::isnan(theirs)) return 0;
   const double d = std::fabs(static_cast<double>(ours) - theirs);
-  if (d <= 0x1p-126) return 0;
+  if (d <= 0x1p-120 * floor) return 0;
   return d / (kU * scale);
 }
 
@@ -139,8 +139,10 @@ TEST(Activation, GatedVectorsStayWithinTheirBound) {
       for (std::size_t i = 0; i < a.size(); ++i) {
         const double v = ry[i], g = dy[i];
         magnitude += std::fabs(v * g);
-        forward = std::max(forward,
-                           excess(y[i], v, std::fabs(v)) / forward_bound(a[i]));
+        forward =
+            std::max(forward, excess(y[i], v, std::fabs(v),
+                                     1 + std::fabs(static_cast<double>(b[i]))) /
+                                  forward_bound(a[i]));
         // situglu's slope 1 - tanh^2 vanishes against its terms.
         linear = std::max(linear,
                           excess(db[i], rdb[i],

@@ -24,7 +24,7 @@ struct Gelu {
     const auto square = hn::Mul(x, x);
     const auto u = hn::Mul(x, hn::MulAdd(square, constant(2 * 0.03567741f),
                                          constant(2 * 0.79788456f)));
-    return hn::Mul(x, logistic(u).s);
+    return divide_by_logistic(x, u);
   }
   // The derivative's own constants (NVTE: dgelu); they move its u by less
   // than an ulp against that of the forward.
@@ -41,7 +41,7 @@ struct Gelu {
 };
 
 struct Silu {
-  static HWY_INLINE FVec value(FVec x) { return hn::Mul(x, logistic(x).s); }
+  static HWY_INLINE FVec value(FVec x) { return divide_by_logistic(x, x); }
   static HWY_INLINE ValueAndSlope both(FVec x) {
     return gate_by(x, x, constant(1.0f));
   }
@@ -49,7 +49,7 @@ struct Silu {
 
 struct QGelu {
   static HWY_INLINE FVec value(FVec x) {
-    return hn::Mul(x, logistic(hn::Mul(constant(1.702f), x)).s);
+    return divide_by_logistic(x, hn::Mul(constant(1.702f), x));
   }
   static HWY_INLINE ValueAndSlope both(FVec x) {
     return gate_by(x, hn::Mul(constant(1.702f), x), constant(1.702f));
@@ -79,7 +79,9 @@ struct SRelu {
 };
 
 struct Sigmoid {
-  static HWY_INLINE FVec value(FVec x) { return logistic(x).s; }
+  static HWY_INLINE FVec value(FVec x) {
+    return divide_by_logistic(constant(1.0f), x);
+  }
   static HWY_INLINE ValueAndSlope both(FVec x) {
     const Logistic l = logistic(x);
     return {l.s, l.slope};
@@ -123,7 +125,7 @@ struct ClampedSwiglu {
   }
   HWY_INLINE FVec value(FVec a, FVec b) const {
     const auto g = gate(a);
-    return hn::Mul(hn::Mul(g, logistic(hn::Mul(alpha, g)).s), linear(b));
+    return hn::Mul(divide_by_logistic(g, hn::Mul(alpha, g)), linear(b));
   }
   HWY_INLINE Factors factors(FVec a, FVec b) const {
     const auto g = gate(a);

@@ -201,6 +201,8 @@ void apply_as(const void* x_data, const std::uint8_t* mask, std::int64_t n,
   for (; i + kApplyStep <= n; i += kApplyStep) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, mask + i / 8, kApplyStep / 8);
+    fetch_ahead(x + i, kApplyStep);
+    fetch_ahead(y + i, kApplyStep);
     Apply<Stored>::run(x + i, bits, scale, y + i);
   }
   if (i == n) return;

@@ -34,19 +34,33 @@ struct ReducedExp {
   FVec n, r, tail;
 };
 
+HWY_INLINE FVec exp_tail(FVec r) {
+  const FTag d;
+  auto p = hn::Set(d, 0.00138145401768f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00836874510894f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0416683907835f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.16666520399f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.499999934321f));
+  return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+}
+
 HWY_INLINE ReducedExp reduce_exp(FVec x) {
   const FTag d;
   const auto shift = hn::Set(d, 0x1.8p23f);  // rounds to an integer when added
   const auto n =
       hn::Sub(hn::MulAdd(x, hn::Set(d, 0x1.715476p+0f), shift), shift);
   const auto r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e430p-1f), x);
-  auto p = hn::Set(d, 0.00138145401768f);
-  p = hn::MulAdd(p, r, hn::Set(d, 0.00836874510894f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.0416683907835f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.16666520399f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.499999934321f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  return {n, r, p};
+  return {n, r, exp_tail(r)};
+}
+
+// e^-x for x in [-89, 105]: infinite below -88.7, 0 above 104.
+HWY_INLINE FVec exp_of_negative(FVec x) {
+  const FTag d;
+  const auto shift = hn::Set(d, 0x1.8p23f);
+  const auto n =
+      hn::Sub(hn::NegMulAdd(x, hn::Set(d, 0x1.715476p+0f), shift), shift);
+  const auto r = hn::NegMulSub(n, hn::Set(d, 0x1.62e430p-1f), x);
+  return scale_by_pow2(hn::MulAdd(exp_tail(r), r, hn::Set(d, 1.0f)), n);
 }
 
 // e^x for x <= 88; below -104 it is 0, NaN stays NaN. Subnormal results are
@@ -57,6 +71,17 @@ HWY_INLINE FVec exp_to_88(FVec x) {
   const auto e = reduce_exp(hn::Max(hn::Set(d, -105.0f), x));
   const auto p = hn::MulAdd(e.tail, e.r, hn::Set(d, 1.0f));
   return scale_by_pow2(p, e.n);
+}
+
+// x / (1 + e^-u). Where u is below -88.7 the denominator is infinite and the
+// quotient 0: with |x| up to |u| less than 2^-120 is lost.
+HWY_INLINE FVec divide_by_logistic(FVec x, FVec u) {
+  const FTag d;
+  // In this order a NaN is what both return.
+  const auto bounded =
+      hn::Min(hn::Set(d, 105.0f), hn::Max(hn::Set(d, -89.0f), u));
+  const auto e = exp_of_negative(bounded);
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), e));
 }
 
 // s = 1 / (1 + e^-x), its derivative s (1 - s). With e = e^-|x| <= 1 neither

@@ -34,6 +34,7 @@ float row_sum(const typename Load::T* x, std::int64_t n) {
   Step sum = zero_step();
   std::int64_t j = 0;
   for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(x + j, kStepSize);
     const Step s = load_step<Load>(x + j);
     for (int i = 0; i < kStepVecs; ++i) sum.v[i] = hn::Add(sum.v[i], s.v[i]);
   }
@@ -51,6 +52,7 @@ float row_squares(const typename Load::T* x, std::int64_t n, float mean) {
   Step sum = zero_step();
   std::int64_t j = 0;
   for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(x + j, kStepSize);
     const Step s = load_step<Load>(x + j);
     for (int i = 0; i < kStepVecs; ++i) {
       const auto d = hn::Sub(s.v[i], m);
@@ -107,8 +109,10 @@ template <class Load, class Store>
 void normalise_row(const typename Load::T* x, std::int64_t n,
                    const Affine& affine, typename Store::T* z) {
   std::int64_t j = 0;
-  for (; j + kStepSize <= n; j += kStepSize)
+  for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(z + j, kStepSize);
     store_step<Store>(affine(load_step<Load>(x + j), j), z + j);
+  }
   if (j < n)
     store_rest<Store>(affine(load_rest<Load>(x + j, n - j), j), z + j, n - j);
 }
@@ -190,9 +194,12 @@ template <class Load>
 GradSums row_grad_sums(const BackwardRow<Load>& row, std::int64_t n) {
   GradSums sums{zero_step(), zero_step()};
   std::int64_t j = 0;
-  for (; j + kStepSize <= n; j += kStepSize)
+  for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(row.x + j, kStepSize);
+    fetch_ahead(row.dz + j, kStepSize);
     add_grads(load_step<Load>(row.x + j), load_step<Load>(row.dz + j), row, j,
               sums);
+  }
   if (j < n)  // gradients beyond the row are zeros
     add_grads(load_rest<Load>(row.x + j, n - j),
               load_rest<Load>(row.dz + j, n - j), row, j, sums);
@@ -204,6 +211,7 @@ void write_input_grads(const BackwardRow<Load>& row, std::int64_t n, FVec slope,
                        FVec offset, typename Load::T* dx) {
   std::int64_t j = 0;
   for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(dx + j, kStepSize);
     Step s = input_grad(load_step<Load>(row.x + j), load_step<Load>(row.dz + j),
                         row, j, slope, offset);
     if (row.add != nullptr) s = plus(s, load_step<Load>(row.add + j));

@@ -105,7 +105,10 @@ float maximum(const Logits<Load>& logits, std::int64_t n) {
   Step top;
   for (FVec& v : top.v) v = constant(-std::numeric_limits<float>::infinity());
   std::int64_t j = 0;
-  for (; j + kStepSize <= n; j += kStepSize) raise(top, logits.whole(j));
+  for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(logits.x + j, kStepSize);
+    raise(top, logits.whole(j));
+  }
   if (j < n) raise(top, logits.last(j));
   FVec best = top.v[0];
   for (int i = 1; i < kStepVecs; ++i) best = hn::Max(best, top.v[i]);
@@ -130,8 +133,10 @@ template <class Load>
 void write_terms(const float* terms, std::int64_t n, FVec factor,
                  typename Load::T* y) {
   std::int64_t j = 0;
-  for (; j + kStepSize <= n; j += kStepSize)
+  for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(y + j, kStepSize);
     store_step<Load>(times(load_step<StoredF32>(terms + j), factor), y + j);
+  }
   if (j < n)
     store_rest<Load>(times(load_step<StoredF32>(terms + j), factor), y + j,
                      n - j);
@@ -179,6 +184,8 @@ double backward(const SoftmaxRow& row, const void* dy_data, const void* y_data,
   Step sums = zero_step();
   std::int64_t j = 0;
   for (; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(dy + j, kStepSize);
+    fetch_ahead(y + j, kStepSize);
     const Step g = load_step<Load>(dy + j), p = load_step<Load>(y + j);
     for (int i = 0; i < kStepVecs; ++i)
       sums.v[i] = hn::MulAdd(g.v[i], p.v[i], sums.v[i]);
@@ -196,9 +203,11 @@ double backward(const SoftmaxRow& row, const void* dy_data, const void* y_data,
       p.v[i] = hn::Mul(hn::Mul(scale, p.v[i]), hn::Sub(g.v[i], d));
     return p;
   };
-  for (j = 0; j + kStepSize <= n; j += kStepSize)
+  for (j = 0; j + kStepSize <= n; j += kStepSize) {
+    fetch_ahead(dx + j, kStepSize);
     store_step<Load>(slope(load_step<Load>(dy + j), load_step<Load>(y + j)),
                      dx + j);
+  }
   if (j < n)
     store_rest<Load>(
         slope(load_rest<Load>(dy + j, n - j), load_rest<Load>(y + j, n - j)),
