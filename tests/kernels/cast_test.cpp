@@ -100,6 +100,28 @@ TEST_P(CastKernelsTest, EveryF16Encodes) {
   expect_every_half(GetParam()->f16, f16_value);
 }
 
+// A NaN at every place of a long row, among numbers of both signs.
+TEST_P(CastKernelsTest, NanStandsAloneWhereverItIs) {
+  std::vector<std::uint16_t> x(200);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<std::uint16_t>((i % 2 << 15) | (0x3f80 + i));
+  for (std::size_t f = 0; f < kCastFormats.size(); ++f) {
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      auto with_nan = x;
+      with_nan[at] = 0xffc1;
+      for (float factor : {3.25f, -0.5f}) {
+        Codes got(x.size());
+        GetParam()->bf16.format[f].cast(with_nan.data(), 200, factor,
+                                        got.data());
+        for (std::size_t i = 0; i < x.size(); ++i)
+          ASSERT_EQ(got[i], expected_code(kCastFormats[f],
+                                          bf16_value(with_nan[i]), factor))
+              << at << " " << i;
+      }
+    }
+  }
+}
+
 // Every code times factors that leave the range of each output type.
 TEST_P(CastKernelsTest, F16_EveryCodeDecodes) {
   Codes codes(256);

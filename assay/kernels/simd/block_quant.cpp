@@ -30,6 +30,8 @@
 // In this order: each part uses the ones before it.
 // clang-format off
 #include "assay/kernels/simd/cast_row-inl.h"
+#include "assay/kernels/simd/cast_fp8-inl.h"
+#include "assay/kernels/simd/cast_bf16-inl.h"
 #include "assay/kernels/simd/cast_format-inl.h"
 #include "assay/kernels/simd/bf16_fp8-inl.h"
 #include "assay/kernels/simd/block_max-inl.h"

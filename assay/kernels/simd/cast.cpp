@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "assay/kernels/scalar_half.h"
@@ -24,6 +25,8 @@
 // In this order: each part uses the ones before it.
 // clang-format off
 #include "assay/kernels/simd/cast_row-inl.h"
+#include "assay/kernels/simd/cast_fp8-inl.h"
+#include "assay/kernels/simd/cast_bf16-inl.h"
 #include "assay/kernels/simd/cast_format-inl.h"
 #include "assay/kernels/simd/transpose_bytes-inl.h"
 // clang-format on

@@ -127,40 +127,55 @@ struct Amax {
 
   static HWY_INLINE V magnitude(const T* p) {
     const D d;
-    const hn::RebindToSigned<D> di;
-    const V bits = hn::LoadU(d, reinterpret_cast<const Bits*>(p));
     const V most =
         hn::Set(d, static_cast<Bits>(std::numeric_limits<Bits>::max() / 2));
-    const V magnitude = hn::And(bits, most);
+    return hn::And(hn::LoadU(d, reinterpret_cast<const Bits*>(p)), most);
+  }
+  static HWY_INLINE V number(V magnitude) {  // 0 where it is a NaN
+    const D d;
+    const hn::RebindToSigned<D> di;
     const auto nan = hn::Gt(hn::BitCast(di, magnitude),
                             hn::BitCast(di, hn::Set(d, Row::kInfinity)));
     return hn::IfThenZeroElse(hn::RebindMask(d, nan), magnitude);
   }
 
+  // Any NaN is larger than every number, so a maximum that is none is right;
+  // only where it is one the row is gone through with NaNs left out.
   static float run(const T* x, std::int64_t n) {
+    const Bits most = largest<false>(x, n);
+    return Row::value(most > Row::kInfinity ? largest<true>(x, n) : most);
+  }
+
+  template <bool kSkip>
+  static HWY_INLINE V step(V so_far, const T* p) {
+    const V m = magnitude(p);
+    return hn::Max(so_far, kSkip ? number(m) : m);
+  }
+
+  template <bool kSkip>
+  static HWY_INLINE Bits largest(const T* x, std::int64_t n) {
     const D d;
-    const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+    const auto lane_count = static_cast<std::int64_t>(hn::Lanes(d));
+    const std::int64_t turn = 4 * lane_count;
     V a = hn::Zero(d), b = a, c = a, e = a;
     std::int64_t i = 0;
-    for (; i + 4 * step <= n; i += 4 * step) {
-      ask_ahead(x + i, 4 * step);
-      a = hn::Max(a, magnitude(x + i));
-      b = hn::Max(b, magnitude(x + i + step));
-      c = hn::Max(c, magnitude(x + i + 2 * step));
-      e = hn::Max(e, magnitude(x + i + 3 * step));
+    for (; i + turn <= n; i += turn) {
+      ask_ahead(x + i, turn);
+      a = step<kSkip>(a, x + i);
+      b = step<kSkip>(b, x + i + lane_count);
+      c = step<kSkip>(c, x + i + 2 * lane_count);
+      e = step<kSkip>(e, x + i + 3 * lane_count);
     }
-    for (; i + step <= n; i += step) a = hn::Max(a, magnitude(x + i));
+    for (; i + lane_count <= n; i += lane_count) a = step<kSkip>(a, x + i);
     if (i < n) {
       T rest[64 / sizeof(Bits)] = {};
       std::copy(x + i, x + n, rest);
-      b = hn::Max(b, magnitude(rest));
+      b = step<kSkip>(b, rest);
     }
     return reduce(hn::Max(hn::Max(a, b), hn::Max(c, e)));
   }
 
-  static HWY_INLINE float reduce(V v) {
-    return Row::value(hn::GetLane(most_of(D(), v)));
-  }
+  static HWY_INLINE Bits reduce(V v) { return hn::GetLane(most_of(D(), v)); }
   // Halves of a vector fold until one of 128 bits is left, for which there
   // are short sequences.
   template <class DV>
