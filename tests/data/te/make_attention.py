@@ -117,6 +117,50 @@ def run(name, case):
     np.savez_compressed(HERE / f"attention_{name}.npz", **arrays)
 
 
+E4M3, E5M2 = (torch.float8_e4m3fn, 448.0), (torch.float8_e5m2, 57344.0)
+
+
+def qdq(tensors, fmt):
+    """Cast and back under one scale, max / amax of all of them together."""
+    dtype, most = fmt
+    amax = max(float(t.abs().max()) for t in tensors)
+    scale = np.float32(most) / np.float32(amax)
+    back = np.float32(1) / scale
+    return [((t.float() * float(scale)).to(dtype).float() * float(back))
+            for t in tensors]
+
+
+def run_fp8(name):
+    """NVTE's emulation, step by step: every step a float32 tensor made from
+    float64 sums; e4m3 forward, e5m2 backward. Causal, 4 heads over 2."""
+    torch.manual_seed(7)
+    b, s, h, hkv, d = 2, 9, 4, 2, 8
+    a = {"q": torch.randn(b, s, h, d), "k": torch.randn(b, s, hkv, d),
+         "v": torch.randn(b, s, hkv, d), "d_out": torch.randn(b, s, h, d)}
+    scale = float(np.float32(1.0 / math.sqrt(d)))
+    q, k, v = (t.transpose(1, 2).double()
+               for t in qdq([a["q"], a["k"], a["v"]], E4M3))
+    k, v = (t.repeat_interleave(h // hkv, 1) for t in (k, v))
+    keep = torch.tril(torch.ones(s, s, dtype=torch.bool))
+    x = (q @ k.transpose(2, 3) * scale).float().double()
+    p = torch.softmax(x.masked_fill(~keep, -math.inf), -1).float().double()
+    probs = qdq([p], E4M3)[0].double()
+    out = qdq([(probs @ v).float()], E4M3)[0]
+    g = qdq([a["d_out"]], E5M2)[0].transpose(1, 2).double()
+    dv = probs.transpose(2, 3) @ g
+    dp = (g @ v.transpose(2, 3)).float().double()
+    dx = (p * (dp - (p * dp).sum(-1, keepdim=True))).float()
+    dx = qdq([dx], E5M2)[0].double()
+    dq = dx @ k * scale
+    dk = dx.transpose(2, 3) @ q * scale
+    dk, dv = (t.reshape(b, hkv, h // hkv, s, d).sum(2) for t in (dk, dv))
+    grads = qdq([t.transpose(1, 2).float() for t in (dq, dk, dv)], E5M2)
+    arrays = {key: t.numpy() for key, t in a.items()}
+    arrays["out"] = out.transpose(1, 2).numpy()
+    arrays.update({f"d_{key}": t.numpy() for key, t in zip("qkv", grads)})
+    np.savez_compressed(HERE / f"attention_{name}.npz", **arrays)
+
+
 BASE = dict(b=2, sq=9, skv=9, h=4, hkv=4, d=8, dv=8)
 CASES = {
     "causal": dict(BASE, causal=True),
@@ -145,3 +189,4 @@ CASES = {
 if __name__ == "__main__":
     for case_name, parameters in CASES.items():
         run(case_name, parameters)
+    run_fp8("fp8_emulation")
