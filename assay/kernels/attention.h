@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "assay/core/dtype.h"
+#include "assay/kernels/dropout.h"
 #include "assay/numerics/internal_precision.h"
 
 namespace assay {
@@ -36,14 +37,11 @@ struct AttentionBias {
   std::int64_t offset = 0;
 };
 
-// Dropout of probabilities as NVTE's kernel draws it: of the 16 bytes that
-// Philox4x32-10 gives for (seed, subsequence = element / 16, offset), the one
-// that belongs to element mod 16 drops the element where it is below the
-// threshold. element = first + i * row + j, in 64 bits.
+// Dropout of probabilities: element = first + i * row + j, in 64 bits, of the
+// mask that kernels/dropout.h defines.
 struct AttentionDropout {
-  std::uint32_t threshold = 0;  // of 256; 0: none
-  float keep_scale = 1;         // 1 / (1 - p)
-  std::uint64_t seed = 0, offset = 0;
+  DropoutDraw draw;      // threshold 0: none
+  float keep_scale = 1;  // 1 / (1 - p)
   std::int64_t first = 0, row = 0;
 };
 
@@ -100,9 +98,6 @@ bool attention_keeps(const AttentionHead& head, std::int64_t i, std::int64_t j);
 // added[i][j] of a kept pair.
 double attention_added(const AttentionHead& head, std::int64_t i,
                        std::int64_t j);
-// The 16 keep bits of one chunk of elements, bit e for element 16 chunk + e.
-std::uint32_t dropout_keep_bits(const AttentionDropout& dropout,
-                                std::int64_t chunk);
 // kept[i][j]: 0, keep_scale, or 1 without dropout.
 float attention_kept(const AttentionDropout& dropout, std::int64_t i,
                      std::int64_t j);

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "assay/core/philox.h"
 #include "assay/kernels/attention.h"
+#include "assay/kernels/dropout.h"
 #include "assay/numerics/element.h"
 
 namespace assay {
@@ -225,30 +225,15 @@ double attention_added(const AttentionHead& h, std::int64_t i, std::int64_t j) {
   return added;
 }
 
-std::uint32_t dropout_keep_bits(const AttentionDropout& dropout,
-                                std::int64_t chunk) {
-  PhiloxStream stream(dropout.seed, static_cast<std::uint64_t>(chunk));
-  stream.seek(dropout.offset);
-  std::uint32_t kept = 0;
-  for (int word = 0; word < 4; ++word) {
-    const std::uint32_t random = stream.next();
-    // Bytes 2, 0 are elements 2 word, 2 word + 1 of the first eight; bytes
-    // 3, 1 the same of the last eight: the order of NVTE's packed compare.
-    constexpr int kElement[4] = {1, 9, 0, 8};
-    for (int byte = 0; byte < 4; ++byte) {
-      const std::uint32_t value = random >> (8 * byte) & 0xff;
-      if (value >= dropout.threshold) kept |= 1u << (2 * word + kElement[byte]);
-    }
-  }
-  return kept;
-}
-
 float attention_kept(const AttentionDropout& dropout, std::int64_t i,
                      std::int64_t j) {
-  if (dropout.threshold == 0) return 1.0f;
+  if (dropout.draw.threshold == 0) return 1.0f;
   const std::int64_t element = dropout.first + i * dropout.row + j;
-  const std::uint32_t bits = dropout_keep_bits(dropout, element / 16);
-  return (bits >> (element % 16) & 1) != 0 ? dropout.keep_scale : 0.0f;
+  std::uint16_t bits = 0;
+  dropout_kernels(Device::kReference)
+      .draw(dropout.draw, element / kDropoutChunk, 1, &bits);
+  return (bits >> (element % kDropoutChunk) & 1) != 0 ? dropout.keep_scale
+                                                      : 0.0f;
 }
 
 void ref_attention_forward(const AttentionHead& head, std::int64_t begin,

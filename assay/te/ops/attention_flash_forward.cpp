@@ -134,7 +134,7 @@ class BlockForward {
     out_.lse[first_ + i] = sum == 0 ? kNone : max * kLn2 + std::log(sum);
     if (sum == 0) return 0;
     const float kept =
-        head_.dropout.threshold == 0 ? 1.0f : head_.dropout.keep_scale;
+        head_.dropout.draw.threshold == 0 ? 1.0f : head_.dropout.keep_scale;
     return correction * kept / sum;
   }
 

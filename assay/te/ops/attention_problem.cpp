@@ -324,10 +324,10 @@ class Builder {
   void set_dropout(AttentionHead& head, std::int64_t index) const {
     const double p = options_.dropout;
     if (p == 0) return;
-    head.dropout = {.threshold = static_cast<std::uint32_t>(256 * p),
+    head.dropout = {.draw = {.seed = options_.seed,
+                             .offset = options_.offset,
+                             .threshold = static_cast<std::uint32_t>(256 * p)},
                     .keep_scale = static_cast<float>(1 / (1 - p)),
-                    .seed = options_.seed,
-                    .offset = options_.offset,
                     .first = index * max_q_ * max_kv_,
                     .row = max_kv_};
   }

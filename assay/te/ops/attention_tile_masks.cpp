@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/kernels/dropout.h"
 #include "assay/kernels/scalar_half.h"
 
 namespace assay::te {
@@ -59,7 +60,7 @@ void TileMasks::fill(const AttentionHead& head, const TileRange& range) {
     fill_keep(head, range);
   if (head.bias.data != nullptr || head.bias.slope != 0)
     fill_added(head, range);
-  if (head.dropout.threshold != 0) fill_dropped(head, range);
+  if (head.dropout.draw.threshold != 0) fill_dropped(head, range);
 }
 
 void TileMasks::fill_keep(const AttentionHead& head, const TileRange& r) {
@@ -111,18 +112,18 @@ void TileMasks::fill_dropped(const AttentionHead& head, const TileRange& r) {
   dropped = dropped_words;
   std::fill(std::begin(dropped_words), std::end(dropped_words), 0);
   const AttentionDropout& d = head.dropout;
+  const DropoutKernels& kernels = dropout_kernels(Device::kCpu);
+  std::uint16_t masks[kKeyBlock / kDropoutChunk + 1];
   for (std::int64_t i = r.first; i < r.last; ++i) {
-    const std::int64_t row = d.first + i * d.row;
-    const std::int64_t last = row + r.end - 1;
-    for (std::int64_t chunk = (row + r.begin) / 16; chunk <= last / 16;
-         ++chunk) {
-      const std::uint32_t bits = dropout_keep_bits(d, chunk);
-      const std::int64_t from = std::max(chunk * 16, row + r.begin);
-      const std::int64_t to = std::min(chunk * 16 + 15, last);
-      for (std::int64_t e = from; e <= to; ++e) {
-        const std::uint64_t drop = (bits >> (e % 16) & 1) ^ 1;
-        dropped_words[e - row - r.begin] |= drop << (i - r.first);
-      }
+    const std::int64_t begin = d.first + i * d.row + r.begin;
+    const std::int64_t end = begin + r.end - r.begin;
+    const std::int64_t chunk = begin / kDropoutChunk;
+    kernels.draw(d.draw, chunk, (end - 1) / kDropoutChunk - chunk + 1, masks);
+    for (std::int64_t e = begin; e < end; ++e) {
+      const std::int64_t at = e - chunk * kDropoutChunk;
+      const std::uint64_t keep_bit =
+          masks[at / kDropoutChunk] >> (at % kDropoutChunk) & 1;
+      dropped_words[e - begin] |= (keep_bit ^ 1) << (i - r.first);
     }
   }
 }

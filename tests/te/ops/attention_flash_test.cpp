@@ -197,10 +197,8 @@ TEST(AttentionFlash, Sinks) {
 TEST(AttentionFlash, Dropout) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     OwnedHead h(dtype, 70, 133, 32, 32);
-    h.head.dropout = {.threshold = 80,
+    h.head.dropout = {.draw = {.seed = 7, .offset = 4, .threshold = 80},
                       .keep_scale = 1.5f,
-                      .seed = 7,
-                      .offset = 4,
                       .first = 1000003,
                       .row = 133};
     h.head.high = 30;

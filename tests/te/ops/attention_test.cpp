@@ -16,7 +16,7 @@
 #include "assay/base/parallel.h"
 #include "assay/core/philox.h"
 #include "assay/formats/tensor_source.h"
-#include "assay/kernels/attention.h"
+#include "assay/kernels/dropout.h"
 #include "assay/numerics/element.h"
 #include "assay/te/precision.h"
 
@@ -369,43 +369,31 @@ TEST(Attention, F43_BackwardHasTheMaskOfForward) {
     }
 }
 
-// The drop rate is floor(256 p) / 256, neighbours are independent.
-TEST(Attention, F44_T19_DropoutBitsAreIndependentAndQuantised) {
-  const AttentionDropout dropout{.threshold = 26, .seed = 11, .offset = 0};
-  std::vector<int> kept;
-  for (std::int64_t chunk = 0; chunk < 16384; ++chunk) {
-    const std::uint32_t bits = dropout_keep_bits(dropout, chunk);
-    EXPECT_EQ(bits >> 16, 0u);
-    for (int e = 0; e < 16; ++e)
-      kept.push_back(static_cast<int>(bits >> e & 1));
-  }
-  const auto n = static_cast<double>(kept.size());
-  const double rate = 1 - 26.0 / 256;
-  double sum = 0;
-  for (int k : kept) sum += k;
-  EXPECT_NEAR(sum / n, rate, 4 * std::sqrt(rate * (1 - rate) / n));
-  for (std::size_t lag = 1; lag <= 16; ++lag) {
-    double agree = 0;
-    for (std::size_t i = lag; i < kept.size(); ++i)
-      agree += kept[i] == kept[i - lag];
-    const double expected = rate * rate + (1 - rate) * (1 - rate);
-    EXPECT_NEAR(agree / n, expected, 0.005) << lag;
-  }
-}
-
-// Philox4x32-10 of key 0 and counter 0 (Random123's known answer) is 6627e8d5
-// e169c58d bc57ac4c 9b00dbd8; element e has the byte that NVTE's packed compare
-// leaves in bit e.
-TEST(Attention, DropoutTakesTheBytesInNvtesOrder) {
-  const std::uint8_t bytes[16] = {0x27, 0xd5, 0x69, 0x8d, 0x57, 0x4c,
-                                  0x00, 0xd8, 0x66, 0xe8, 0xe1, 0xc5,
-                                  0xbc, 0xac, 0x9b, 0xdb};
-  for (const std::uint32_t threshold : {1u, 0x4cu, 0x4du, 0x9cu, 0xe8u}) {
-    const std::uint32_t bits =
-        dropout_keep_bits({.threshold = threshold, .seed = 0, .offset = 0}, 0);
-    for (int e = 0; e < 16; ++e)
-      EXPECT_EQ(bits >> e & 1, bytes[e] >= threshold ? 1u : 0u) << e;
-  }
+// 0.1 is 25 of 256; the element numbers of a second head follow the first's.
+TEST(Attention, F44_T19_DropoutIsTheMaskOfTheDropoutKernels) {
+  AttentionInputs in = random_inputs(DType::kF32, 7, 16, 2, 2);
+  for (std::int64_t j = 0; j < 16; ++j)  // v is the identity
+    for (std::int64_t h = 0; h < 2; ++h)
+      for (std::int64_t d = 0; d < 16; ++d)
+        in.v.mutable_data<float>()[(j * 2 + h) * 16 + d] = j == d ? 1 : 0;
+  const Tensor out = attention_forward(in, {.mask = AttentionMask::kNone,
+                                            .dropout = 0.1,
+                                            .seed = 5,
+                                            .offset = 8})
+                         .out;
+  std::uint16_t masks[14];
+  dropout_kernels(Device::kReference)
+      .draw({.seed = 5, .offset = 8, .threshold = 25}, 0, 14, masks);
+  int dropped = 0;
+  for (std::int64_t i = 0; i < 7; ++i)
+    for (std::int64_t h = 0; h < 2; ++h)
+      for (std::int64_t j = 0; j < 16; ++j) {
+        const bool kept = (masks[h * 7 + i] >> j & 1) != 0;
+        EXPECT_EQ(at(out, (i * 2 + h) * 16 + j) != 0, kept);
+        dropped += kept ? 0 : 1;
+      }
+  EXPECT_GT(dropped, 5);
+  EXPECT_LT(dropped, 50);
 }
 
 TEST(Attention, DropoutKeepsTheExpectation) {
