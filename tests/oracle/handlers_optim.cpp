@@ -142,7 +142,7 @@ bool scale_into(const Case& c, const Tensor& x, DType dtype, Tensor& out) {
 void run_multi_tensor(const Case& c, Answers& answers) {
   const Tensor x = c.array("x"), x_bf16 = c.as("x_bf16", DType::kBF16);
   const std::vector<Tensor> tensors = pieces(c, x);
-  te::NormOptions options;
+  te::MultiTensorNormOptions options;
   options.per_tensor = true;
   const te::Norms plain = te::multi_tensor_l2norm(tensors, options);
   answers.give("l2norm_total_f64", plain.total);

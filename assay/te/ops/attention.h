@@ -17,6 +17,7 @@
 
 #include "assay/core/tensor.h"
 #include "assay/numerics/internal_precision.h"
+#include "assay/te/ops/softmax_type.h"
 
 namespace assay::te {
 
@@ -35,12 +36,6 @@ enum class AttentionMask : std::uint8_t {
   kCausalBottomRight,  // key j <= query i + len_kv - len_q
   kPaddingCausalBottomRight,
   kArbitrary,  // a boolean tensor, true: excluded
-};
-
-enum class SoftmaxType : std::uint8_t {
-  kVanilla,
-  kOffByOne,   // exp(0) more in the denominator
-  kLearnable,  // exp(offset of the head) more
 };
 
 enum class AttentionBiasType : std::uint8_t {

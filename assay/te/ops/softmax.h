@@ -16,6 +16,7 @@
 
 #include "assay/core/tensor.h"
 #include "assay/numerics/internal_precision.h"
+#include "assay/te/ops/softmax_type.h"
 
 namespace assay::te {
 
@@ -24,12 +25,6 @@ enum class SoftmaxMask : std::uint8_t {
   kPadding,          // a mask tensor, not 0 = masked
   kUpperTriangular,  // column j > row i excluded; sq == sk
   kAlignedCausal,    // j > i + (sk - sq) excluded: the bottom right corner
-};
-
-enum class SoftmaxType : std::uint8_t {
-  kVanilla,
-  kOffByOne,   // one more term e^0 in the denominator
-  kLearnable,  // one more term e^offset[head]
 };
 
 struct SoftmaxOptions {

@@ -79,7 +79,7 @@ std::vector<double> fast_squares(std::span<const Tensor> tensors, float scale,
 }
 
 Norms norms(std::string_view op, std::span<const Tensor> strided, float scale,
-            NormOptions options) {
+            MultiTensorNormOptions options) {
   const Device device = device_of(op, strided);
   const InternalPrecision precision =
       effective_precision("l2norm", options.precision);
@@ -161,12 +161,13 @@ bool multi_tensor_scale(std::span<const Tensor> inputs,
 }
 
 Norms multi_tensor_l2norm(std::span<const Tensor> tensors,
-                          NormOptions options) {
+                          MultiTensorNormOptions options) {
   return norms("multi_tensor_l2norm", tensors, 1.0f, options);
 }
 
 Norms multi_tensor_unscale_l2norm(std::span<const Tensor> tensors,
-                                  float inv_scale, NormOptions options) {
+                                  float inv_scale,
+                                  MultiTensorNormOptions options) {
   return norms("multi_tensor_unscale_l2norm", tensors, inv_scale, options);
 }
 

@@ -28,7 +28,7 @@ struct Norms {
   Tensor per_tensor;  // f32 [count], empty unless asked for
 };
 
-struct NormOptions {
+struct MultiTensorNormOptions {
   bool per_tensor = false;
   // kF32, the default, sums squares in fp64 lanes over fixed blocks: stronger
   // than NVTE's fp32, so no finite element's square overflows. The others are
@@ -38,9 +38,10 @@ struct NormOptions {
 
 // sqrt of the sum of squares.
 Norms multi_tensor_l2norm(std::span<const Tensor> tensors,
-                          NormOptions options = {});
+                          MultiTensorNormOptions options = {});
 // Of fp32(x * inv_scale). The tensors are not changed.
 Norms multi_tensor_unscale_l2norm(std::span<const Tensor> tensors,
-                                  float inv_scale, NormOptions options = {});
+                                  float inv_scale,
+                                  MultiTensorNormOptions options = {});
 
 }  // namespace assay::te
