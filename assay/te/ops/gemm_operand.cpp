@@ -53,13 +53,25 @@ float scalar(std::string_view name, std::string_view what,
   return contiguous(tensor).data<float>()[0];
 }
 
+// What the scales must be before any number is read from them.
+void require_scales(std::string_view name, const QuantizedData& q, DType dtype,
+                    std::int64_t count) {
+  if (q.scale_inv.dtype() == dtype && q.scale_inv.numel() == count) return;
+  fail(kOp, name,
+       std::to_string(q.scale_inv.numel()) + " " +
+           std::string(traits(q.scale_inv.dtype()).name) + " scales of " +
+           std::string(scaling_mode_name(q.mode)) + " codes",
+       std::to_string(count) + " of " + std::string(traits(dtype).name));
+}
+
 // [outer][blocks] scales, or [ceil(outer/128)][blocks] for 128 x 128 tiles, as
 // [blocks][outer].
-std::vector<float> block_scales(const QuantizedData& q, std::int64_t outer,
-                                std::int64_t k) {
+std::vector<float> block_scales(std::string_view name, const QuantizedData& q,
+                                std::int64_t outer, std::int64_t k) {
   const std::int64_t blocks = (k + kGemmScaleBlock - 1) / kGemmScaleBlock;
   const std::int64_t tile =
       q.mode == ScalingMode::kBlock2D ? kGemmScaleBlock : 1;
+  require_scales(name, q, DType::kF32, (outer + tile - 1) / tile * blocks);
   const Tensor scales = contiguous(q.scale_inv);
   const float* in = scales.data<float>();
   std::vector<float> out(static_cast<std::size_t>(blocks * outer));
@@ -69,7 +81,18 @@ std::vector<float> block_scales(const QuantizedData& q, std::int64_t outer,
   return out;
 }
 
-void set_fold(GemmSide& side, const QuantizedData& q, GemmFold fold) {
+// Only whole blocks have scales.
+void set_fold(std::string_view name, GemmSide& side, const QuantizedData& q,
+              GemmFold fold) {
+  const std::int64_t block = gemm_fold_block(fold);
+  require_multiple(kOp,
+                   std::string(name) + ": " +
+                       std::string(scaling_mode_name(q.mode)) +
+                       " inner dimension",
+                   side.view.k, block);
+  require_scales(name, q,
+                 fold == GemmFold::kE8M0 ? DType::kE8M0 : DType::kE4M3FN,
+                 side.view.outer * (side.view.k / block));
   side.owners.push_back(contiguous(q.scale_inv));
   GemmView& view = side.view;
   view.fold = fold;
@@ -108,6 +131,11 @@ MatrixShape stored_shape(const QuantizedData& q, const Shape& shape) {
 
 void require_data(std::string_view name, const QuantizedData& q,
                   MatrixShape stored) {
+  const bool codes = q.mode != ScalingMode::kIdentity;
+  if (codes && q.data.dtype() != q.format) {
+    fail(kOp, name, std::string(traits(q.data.dtype()).name) + " data",
+         std::string(traits(q.format).name) + ", the format of the codes");
+  }
   if (q.data.numel() != stored.rows * stored.columns) {
     fail(kOp, name, std::to_string(q.data.numel()) + " codes",
          std::to_string(stored.rows) + " x " + std::to_string(stored.columns));
@@ -135,13 +163,13 @@ GemmSide quantized_side(std::string_view name, const QuantizedTensor& tensor,
       break;
     case ScalingMode::kBlock1D:
     case ScalingMode::kBlock2D:
-      side.block = block_scales(q, side.view.outer, side.view.k);
+      side.block = block_scales(name, q, side.view.outer, side.view.k);
       break;
     case ScalingMode::kMXFP8:
-      set_fold(side, q, GemmFold::kE8M0);
+      set_fold(name, side, q, GemmFold::kE8M0);
       break;
     case ScalingMode::kNVFP4:
-      set_fold(side, q, GemmFold::kE4M3);
+      set_fold(name, side, q, GemmFold::kE4M3);
       set_nvfp4_amax(name, side, q);
       break;
     case ScalingMode::kIdentity:

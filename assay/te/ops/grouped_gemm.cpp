@@ -32,6 +32,13 @@ std::int64_t bytes_of(const Tensor& t, std::int64_t elements) {
   return elements * (traits(t.dtype()).bits / 8);
 }
 
+// Results that the functions returning bare tensors have no place for.
+void require_no_more(std::span<const GemmOptions> options) {
+  for (const GemmOptions& o : options)
+    require(!o.bias_grad && !o.fp8_output, kOp, "options",
+            "bias_grad or fp8_output", "multi_tensor_gemm() for these");
+}
+
 Shape with_last(Shape shape, std::int64_t last) {
   shape.back() = last;
   return shape;
@@ -44,6 +51,32 @@ std::int64_t columns_of(std::span<const GemmOperand> w, GemmLayout layout) {
   return layout == GemmLayout::kTN ? shape.rows : shape.columns;
 }
 
+DType nominal_dtype(const GemmOperand& operand) {
+  return operand.tensor() ? operand.tensor()->dtype()
+                          : operand.quantized()->dtype;
+}
+
+// Products with the row groups of b, written to those of d.
+void multiply_rows(Tensor& d, std::span<const std::int64_t> splits,
+                   std::span<const GemmOperand> a,
+                   std::span<const GemmOperand> b, GemmLayout layout,
+                   std::span<const GemmOptions> options) {
+  require_no_more(options);
+  std::vector<Tensor> parts = split_rows(d, splits);
+  for (std::size_t g = 0; g < a.size(); ++g) {
+    GemmOptions o = option_of(options, g);
+    require(!o.out_dtype || *o.out_dtype == d.dtype(), kOp, "out_dtype",
+            "of one group other than of the first", "one for all");
+    o.out_dtype.reset();
+    require(o.beta == 0, kOp, "beta", std::to_string(o.beta), "0");
+    gemm_into(parts[g], a[g], b[g], layout, o);
+  }
+}
+
+DType common_dtype(std::span<const GemmOptions> options, DType otherwise) {
+  return options.empty() ? otherwise : options[0].out_dtype.value_or(otherwise);
+}
+
 // One D for all row groups of b.
 Tensor grouped_rows(const Tensor& b, std::span<const std::int64_t> splits,
                     std::span<const GemmOperand> w, GemmLayout layout,
@@ -51,18 +84,11 @@ Tensor grouped_rows(const Tensor& b, std::span<const std::int64_t> splits,
   check_lengths("w", w.size(), splits.size());
   check_options(options, splits.size());
   const std::vector<Tensor> groups = split_rows(b, splits);
-  const DType dtype = option_of(options, 0).out_dtype.value_or(b.dtype());
-  Tensor d = Tensor::empty(dtype, with_last(b.shape(), columns_of(w, layout)),
-                           b.device);
-  std::vector<Tensor> parts = split_rows(d, splits);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    GemmOptions o = option_of(options, g);
-    require(!o.out_dtype || *o.out_dtype == dtype, kOp, "out_dtype",
-            "of one group other than of the first", "one for all");
-    o.out_dtype.reset();
-    require(o.beta == 0, kOp, "beta", std::to_string(o.beta), "0");
-    gemm_into(parts[g], w[g], groups[g], layout, o);
-  }
+  const std::vector<GemmOperand> operands(groups.begin(), groups.end());
+  Tensor d =
+      Tensor::empty(common_dtype(options, b.dtype()),
+                    with_last(b.shape(), columns_of(w, layout)), b.device);
+  multiply_rows(d, splits, w, operands, layout, options);
   return d;
 }
 
@@ -91,6 +117,24 @@ std::vector<GemmResult> multi_tensor_gemm_into(
     results.push_back(
         gemm_into(d[g], a[g], b[g], layout, option_of(options, g)));
   return results;
+}
+
+Tensor grouped_gemm(std::span<const GemmOperand> a,
+                    std::span<const GemmOperand> b, GemmLayout layout,
+                    std::span<const GemmOptions> options) {
+  check_lengths("b", b.size(), a.size());
+  check_options(options, a.size());
+  require(layout == GemmLayout::kTN || layout == GemmLayout::kNN, kOp, "layout",
+          "one that sums over rows", "TN or NN");
+  const std::int64_t columns = columns_of(a, layout);
+  std::vector<std::int64_t> splits;
+  for (const GemmOperand& group : b)
+    splits.push_back(matrix_shape(group.shape()).rows);
+  const std::int64_t rows = grouped_tensor_offsets(splits, 1).back();
+  Tensor d = Tensor::empty(common_dtype(options, nominal_dtype(b[0])),
+                           {rows, columns}, b[0].device());
+  multiply_rows(d, splits, a, b, layout, options);
+  return d;
 }
 
 std::vector<Tensor> split_rows(const Tensor& x,
@@ -131,6 +175,7 @@ std::vector<Tensor> grouped_gemm_wgrad(const Tensor& dy, const Tensor& x,
                                        std::span<const std::int64_t> splits,
                                        std::span<const GemmOptions> options) {
   check_options(options, splits.size());
+  require_no_more(options);
   const std::vector<Tensor> dys = split_rows(dy, splits);
   const std::vector<Tensor> xs = split_rows(x, splits);
   std::vector<Tensor> dw;

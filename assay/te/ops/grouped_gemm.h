@@ -2,7 +2,9 @@
 // list of independent products or the row groups of one tensor.
 //
 // Each product is gemm() of its operands: the same bits. Sizes of groups may
-// be 0. All offsets are 64-bit; a total that leaves 63 bits is an Error.
+// be 0. All offsets are 64-bit; a total that leaves 63 bits is an Error. The
+// functions that return bare tensors drop a pre-activation and refuse
+// bias_grad and fp8_output.
 #pragma once
 
 #include <span>
@@ -20,13 +22,19 @@ std::vector<GemmResult> multi_tensor_gemm(std::span<const GemmOperand> a,
                                           GemmLayout layout,
                                           std::span<const GemmOptions> options);
 
-// d[g] = alpha sum + beta d[g], each as gemm_into() (options[g].beta): main
-// gradients of several weights. All are checked before any is written only as
-// far as each gemm_into() goes: on an Error earlier groups are done.
+// d[g] = alpha sum + beta d[g], each as gemm_into(): main gradients of several
+// weights. Where one throws, the groups before it are done.
 std::vector<GemmResult> multi_tensor_gemm_into(
     std::span<Tensor> d, std::span<const GemmOperand> a,
     std::span<const GemmOperand> b, GemmLayout layout,
     std::span<const GemmOptions> options);
+
+// As multi_tensor_gemm() under kTN or kNN with the results in one tensor
+// [sum of the groups' rows, N], group after group: what a grouped layer with
+// quantised inputs multiplies. One out_dtype for all, beta 0.
+Tensor grouped_gemm(std::span<const GemmOperand> a,
+                    std::span<const GemmOperand> b, GemmLayout layout,
+                    std::span<const GemmOptions> options);
 
 // The row groups of x (rows: the product of its leading dimensions): views,
 // no copies. The splits are not negative and sum to the rows.

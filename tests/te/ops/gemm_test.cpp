@@ -540,6 +540,32 @@ TEST(GemmOps, ErrorsNameTheDimension) {
             "expected the same for both");
 }
 
+// fp32 scales handed to a consumer of E8M0 codes, and too few of them.
+TEST(GemmOps, F80_ScalesAreCheckedBeforeAnyNumber) {
+  const auto message = [](const QuantizedTensor& x) {
+    return error_of([&] { gemm_fprop(x, x); });
+  };
+  QuantizedTensor q = mx(32, 64);
+  q.rowwise->scale_inv = Tensor::zeros(DType::kF32, {32, 2});
+  EXPECT_EQ(message(q),
+            "gemm: a: 64 float32 scales of mxfp8 codes, expected 64 of "
+            "float8_e8m0fnu");
+  q.rowwise->scale_inv = Tensor::zeros(DType::kE8M0, {32, 1});
+  EXPECT_EQ(message(q),
+            "gemm: a: 32 float8_e8m0fnu scales of mxfp8 codes, expected 64 of "
+            "float8_e8m0fnu");
+  q = block(16, 256, false);
+  q.rowwise->scale_inv = Tensor::zeros(DType::kF32, {16, 1});
+  EXPECT_EQ(message(q),
+            "gemm: a: 16 float32 scales of block 1x128 codes, expected 32 of "
+            "float32");
+  q = mx(32, 32);
+  q.rowwise->data = Tensor::zeros(DType::kU8, {32, 32});
+  EXPECT_EQ(message(q),
+            "gemm: a: uint8 data, expected float8_e4m3fn, the format of the "
+            "codes");
+}
+
 TEST(GemmOps, ErrorsOfOutputsAndEpilogues) {
   const Tensor x = filled(DType::kBF16, {16, 32}, 1);
   const QuantizedTensor q = per_tensor(filled(DType::kE4M3FN, {16, 32}, 1), 1);
@@ -610,6 +636,27 @@ TEST(GroupedGemm, GroupsAreTheirOwnProductsAndMayBeEmpty) {
   for (std::int64_t i = 0; i < dw[1].numel(); ++i) EXPECT_EQ(at(dw[1], i), 0);
 }
 
+TEST(GroupedGemm, QuantisedGroupsIntoOneTensor) {
+  const QuantizedTensor w = MXFP8Quantizer(DType::kE4M3FN)
+                                .quantize(filled(DType::kBF16, {32, 64}, 1));
+  std::vector<QuantizedTensor> groups;
+  for (std::int64_t rows : {32, 0, 64})
+    groups.push_back(MXFP8Quantizer(DType::kE4M3FN)
+                         .quantize(filled(DType::kBF16, {rows, 64}, 2)));
+  const std::vector<GemmOperand> a(3, w), b(groups.begin(), groups.end());
+  const std::vector<GemmOptions> options = {{.out_dtype = DType::kF32}};
+  const Tensor d = grouped_gemm(a, b, GemmLayout::kTN, options);
+  EXPECT_EQ(d.shape(), (Shape{96, 32}));
+  EXPECT_EQ(d.dtype(), DType::kF32);
+  const Tensor first = gemm_fprop(groups[0], w, options[0]).d;
+  const Tensor last = gemm_fprop(groups[2], w, options[0]).d;
+  for (std::int64_t i = 0; i < 96 * 32; ++i) {
+    EXPECT_EQ(at(d, i), i < 1024 ? at(first, i) : at(last, i - 1024));
+  }
+  EXPECT_EQ(error_of([&] { grouped_gemm(a, b, GemmLayout::kNT, options); }),
+            "grouped_gemm: layout: one that sums over rows, expected TN or NN");
+}
+
 TEST(GroupedGemm, MainGradientsOfEveryGroup) {
   const Tensor x = filled(DType::kBF16, {8, 16}, 1);
   const Tensor dy = filled(DType::kBF16, {8, 4}, 2);
@@ -669,6 +716,12 @@ TEST(GroupedGemm, ErrorsNameTheSplits) {
   const std::vector<std::int64_t> splits = {1, 2};
   EXPECT_EQ(error_of([&] { split_rows(x, splits); }),
             "grouped_gemm: splits: a sum of 3, expected 4 rows");
+  const std::vector<GemmOperand> w(2, x);
+  const std::vector<GemmOptions> bias_grad = {{.bias_grad = true}};
+  const std::vector<std::int64_t> two = {2, 2};
+  EXPECT_EQ(error_of([&] { grouped_gemm_fprop(x, two, w, bias_grad); }),
+            "grouped_gemm: options: bias_grad or fp8_output, expected "
+            "multi_tensor_gemm() for these");
   const std::vector<std::int64_t> negative = {-1, 5};
   EXPECT_EQ(error_of([&] { split_rows(x, negative); }),
             "grouped_gemm: first_dims: -1, expected 0 or more");
