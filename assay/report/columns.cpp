@@ -299,7 +299,8 @@ void message_cell(CellSink& sink, const Row& row) {
     sink.word("[]");
     return;
   }
-  std::string out = "[";
+  thread_local std::string out;  // keeps its memory from row to row
+  out = "[";
   for (const Reason& reason : row.reasons) {
     if (out.size() > 1) out += ", ";
     append_json_string(out, reason.text);

@@ -64,10 +64,9 @@ class CsvSink : public CellSink {
       next().append(theirs);
       return;
     }
-    cell_.clear();
-    if (formula) cell_.push_back('\'');
-    append_utf8(cell_, theirs, /*escape_controls=*/true);
-    quoted(next(), cell_);
+    Escaped& cell = escaped_[theirs.size() % escaped_.size()];
+    if (cell.source != theirs) escape(theirs, formula, cell);
+    next().append(cell.text);
   }
   void number(double value) override { append_double(next(), value); }
   void integer(std::int64_t value) override { append_int(next(), value); }
@@ -85,7 +84,18 @@ class CsvSink : public CellSink {
     first_ = false;
     return out_;
   }
-  static void quoted(std::string& out, std::string_view text) {
+  // A cell that had to be escaped or quoted: messages and stacks repeat.
+  struct Escaped {
+    std::string source, text;
+  };
+  static void escape(std::string_view theirs, bool formula, Escaped& cell) {
+    std::string text = formula ? "'" : "";
+    append_utf8(text, theirs, /*escape_controls=*/true);
+    cell.source = theirs;
+    cell.text.clear();
+    append_quoted(cell.text, text);
+  }
+  static void append_quoted(std::string& out, std::string_view text) {
     if (std::none_of(text.begin(), text.end(), needs_quotes)) {
       out.append(text);
       return;
@@ -113,8 +123,8 @@ class CsvSink : public CellSink {
   };
 
   std::string& out_;
-  std::string cell_;
   std::array<Run, 16> runs_;
+  std::array<Escaped, 16> escaped_;
   bool first_ = true;
 };
 

@@ -23,7 +23,7 @@ std::string_view nonfinite_text(double value) {
 struct SpelledDouble {
   std::uint64_t bits = 0;
   std::uint8_t length = 0;
-  char text[31];  // at most 24 characters: "-2.2250738585072014e-308"
+  char text[31] = {};  // at most 24 characters: "-2.2250738585072014e-308"
 };
 constexpr int kSpelledShift = 64 - 8;
 constexpr std::size_t kSpelledDoubles = 1 << 8;
@@ -49,23 +49,38 @@ void append_escaped_byte(std::string& out, unsigned char byte) {
 
 bool is_control(unsigned char c) { return c < 0x20 || c == 0x7f; }
 
-// Eight bytes at once: whether one of them is no plain byte. The tests for a
-// zero and for a smaller byte are exact for "is there one" (Bit Twiddling
-// Hacks, haszero and hasless).
-bool has_special(std::uint64_t x) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = kOnes << 7;
-  const auto equals = [&](unsigned char c) {
-    const std::uint64_t y = x ^ (kOnes * c);
-    return (y - kOnes) & ~y;
-  };
-  const std::uint64_t below_space = (x - kOnes * 0x20) & ~x;
-  const std::uint64_t not_ascii = x | (x + kOnes);  // 0x7f carries into bit 7
-  return ((below_space | not_ascii | equals('"') | equals('\\') | equals(',')) &
-          kHigh) != 0;
+// Whether commas count among the plain bytes: csv alone minds them.
+enum class Commas : bool { kSpecial, kPlain };
+
+template <Commas commas>
+bool is_plain(char c) {
+  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' &&
+         (commas == Commas::kPlain || c != ',');
 }
 
-bool is_plain(unsigned char c) {
-  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != ',';
+// Sixteen bytes that are tested at once: every lane of a comparison is 0 or
+// 255.
+using Block = unsigned char __attribute__((vector_size(16)));
+
+template <Commas commas>
+bool is_plain_block(const char* at) {
+  Block c;
+  std::memcpy(&c, at, sizeof c);
+  auto special = (c < 0x20) | (c >= 0x7f) | (c == '"') | (c == '\\');
+  if constexpr (commas == Commas::kSpecial) special |= (c == ',');
+  std::uint64_t halves[2];
+  std::memcpy(halves, &special, sizeof halves);
+  return (halves[0] | halves[1]) == 0;
+}
+
+template <Commas commas>
+std::size_t plain_run(std::string_view text) {
+  std::size_t i = 0;
+  while (i + sizeof(Block) <= text.size() &&
+         is_plain_block<commas>(text.data() + i))
+    i += sizeof(Block);
+  while (i < text.size() && is_plain<commas>(text[i])) ++i;
+  return i;
 }
 
 void append_json_control(std::string& out, unsigned char c) {
@@ -174,14 +189,7 @@ int utf8_sequence(std::string_view text) {
 }
 
 std::size_t plain_prefix(std::string_view text) {
-  std::size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, text.data() + i, sizeof word);
-    if (has_special(word)) break;
-  }
-  while (i < text.size() && is_plain(static_cast<unsigned char>(text[i]))) ++i;
-  return i;
+  return plain_run<Commas::kSpecial>(text);
 }
 
 void append_utf8(std::string& out, std::string_view text,
@@ -209,7 +217,7 @@ void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
   std::size_t i = 0;
   while (i < text.size()) {
-    const std::size_t plain = plain_prefix(text.substr(i));
+    const std::size_t plain = plain_run<Commas::kPlain>(text.substr(i));
     out.append(text.substr(i, plain));
     i += plain;
     if (i == text.size()) break;

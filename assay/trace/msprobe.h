@@ -22,18 +22,30 @@ bool is_msprobe_json(const std::filesystem::path& path);
 void read_msprobe(const std::filesystem::path& path,
                   const TraceReadOptions& options, Trace& trace);
 
-// Names of ops to their index; the key views point into Trace::ops' names.
-using OpIndex = std::unordered_map<std::string_view, std::int32_t>;
-OpIndex index_ops(const Trace& trace);
+// Finds operators of one trace by name, each name being its own. Asked in the
+// order of the dump, as side files list them, it compares with the operator
+// that comes next; names are hashed only once that fails.
+class OpFinder {
+ public:
+  // `ops` must outlive the finder and keep their names.
+  explicit OpFinder(const std::vector<Op>& ops) : ops_(ops) {}
+
+  std::int32_t find(std::string_view name);  // -1 when there is none
+
+ private:
+  const std::vector<Op>& ops_;
+  std::size_t next_ = 0;
+  std::unordered_map<std::string_view, std::int32_t> index_;
+};
 
 // stack.json, either generation: {"0": [["api", ...], ["File ...", ...]]} or
 // {"api": ["File ...", ...]}. Fills Op::stack and Trace::stacks.
-void read_stacks(const std::filesystem::path& file, const OpIndex& ops,
+void read_stacks(const std::filesystem::path& file, OpFinder& ops,
                  Trace& trace);
 
 // construct.json: child to parent, null, "" or [parent, micro step]. Fills
 // Op::parent with the nearest ancestor that was dumped.
-void read_construct(const std::filesystem::path& file, const OpIndex& ops,
+void read_construct(const std::filesystem::path& file, OpFinder& ops,
                     Trace& trace);
 
 // Renames calls that activation checkpointing shifted, so that a run with it

@@ -209,8 +209,7 @@ void read_side(const fs::path& file, Trace& trace, Read read) {
 void read_side_files(const fs::path& directory, Trace& trace) {
   const fs::path stack = directory / "stack.json";
   const fs::path construct = directory / "construct.json";
-  const bool any = fs::exists(stack) || fs::exists(construct);
-  const OpIndex ops = any ? index_ops(trace) : OpIndex();
+  OpFinder ops(trace.ops);
   read_side(stack, trace, [&] { read_stacks(stack, ops, trace); });
   read_side(construct, trace, [&] { read_construct(construct, ops, trace); });
 }
@@ -229,15 +228,6 @@ std::vector<fs::path> json_files(const fs::path& path) {
 }
 
 }  // namespace
-
-OpIndex index_ops(const Trace& trace) {
-  OpIndex index;
-  index.reserve(trace.ops.size());
-  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-    index.emplace(trace.ops[i].name, static_cast<std::int32_t>(i));
-  }
-  return index;
-}
 
 bool is_msprobe_json(const fs::path& path) {
   const auto file = MappedFile::open(path);

@@ -31,23 +31,30 @@ Frames read_strings(JsonReader& json) {
   return strings;
 }
 
-void attach(const Frames& names, std::int32_t stack, const OpIndex& ops,
-            Trace& trace) {
-  for (const std::string& name : names) {
-    const auto it = ops.find(name);
-    if (it == ops.end()) continue;
-    trace.ops[static_cast<std::size_t>(it->second)].stack = stack;
+// The operators an array whose '[' was read names; anything else in it is
+// skipped.
+std::vector<std::int32_t> read_ops(JsonReader& json, OpFinder& ops) {
+  std::vector<std::int32_t> found;
+  for (JsonToken token = json.next(); token != JsonToken::kEndArray;
+       token = json.next()) {
+    if (token == JsonToken::kString) {
+      const std::int32_t op = ops.find(json.text());
+      if (op >= 0) found.push_back(op);
+    } else {
+      json.skip(token);
+    }
   }
+  return found;
 }
 
 // One member: [["api", ...], ["File ...", ...]] or "api": ["File ...", ...].
-void read_stack(JsonReader& json, std::string key, const OpIndex& ops,
+void read_stack(JsonReader& json, const std::string& key, OpFinder& ops,
                 Trace& trace) {
-  Frames names;
+  std::vector<std::int32_t> users;
   Frames frames;
   JsonToken token = json.next();
   if (token == JsonToken::kBeginArray) {
-    names = read_strings(json);
+    users = read_ops(json, ops);
     token = json.next();
     if (token == JsonToken::kBeginArray) {
       frames = read_strings(json);
@@ -57,13 +64,16 @@ void read_stack(JsonReader& json, std::string key, const OpIndex& ops,
       json.skip(token);
     }
   } else {
-    names.push_back(std::move(key));
+    if (const std::int32_t op = ops.find(key); op >= 0) users.push_back(op);
     for (; token != JsonToken::kEndArray; token = json.next()) {
       if (token == JsonToken::kString) frames.emplace_back(json.text());
       if (token != JsonToken::kString) json.skip(token);
     }
   }
-  attach(names, static_cast<std::int32_t>(trace.stacks.size()), ops, trace);
+  const auto stack = static_cast<std::int32_t>(trace.stacks.size());
+  for (const std::int32_t op : users) {
+    trace.ops[static_cast<std::size_t>(op)].stack = stack;
+  }
   trace.stacks.push_back(std::move(frames));
 }
 
@@ -82,11 +92,11 @@ std::string read_parent(JsonReader& json, JsonToken token) {
 
 // The nearest ancestor of `name` that was dumped, -1 when there is none.
 std::int32_t nearest(const std::string& name, const Parents& parents,
-                     const OpIndex& ops, std::size_t limit) {
+                     OpFinder& ops, std::size_t limit) {
   auto it = parents.find(name);
   for (std::size_t hops = 0; it != parents.end() && hops < limit; ++hops) {
-    const auto op = ops.find(it->second);
-    if (op != ops.end()) return op->second;
+    const std::int32_t op = ops.find(it->second);
+    if (op >= 0) return op;
     it = parents.find(it->second);
   }
   return -1;
@@ -115,15 +125,31 @@ void cut_cycles(Trace& trace) {
 
 }  // namespace
 
-void read_stacks(const fs::path& path, const OpIndex& ops, Trace& trace) {
+std::int32_t OpFinder::find(std::string_view name) {
+  if (next_ < ops_.size() && ops_[next_].name == name) {
+    return static_cast<std::int32_t>(next_++);
+  }
+  if (index_.empty()) {
+    index_.reserve(ops_.size());
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      index_.emplace(ops_[i].name, static_cast<std::int32_t>(i));
+    }
+  }
+  const auto it = index_.find(name);
+  if (it == index_.end()) return -1;
+  next_ = static_cast<std::size_t>(it->second) + 1;
+  return it->second;
+}
+
+void read_stacks(const fs::path& path, OpFinder& ops, Trace& trace) {
   const auto file = MappedFile::open(path);
   JsonReader json(as_text(*file), path.string());
   json.expect(JsonToken::kBeginObject, "an object");
   while (json.next() == JsonToken::kKey) {
-    std::string key(json.text());
+    const std::string key(json.text());
     const JsonToken token = json.next();
     if (token == JsonToken::kBeginArray) {
-      read_stack(json, std::move(key), ops, trace);
+      read_stack(json, key, ops, trace);
     } else {
       json.skip(token);
     }
@@ -132,7 +158,7 @@ void read_stacks(const fs::path& path, const OpIndex& ops, Trace& trace) {
   file->check_intact();
 }
 
-void read_construct(const fs::path& path, const OpIndex& ops, Trace& trace) {
+void read_construct(const fs::path& path, OpFinder& ops, Trace& trace) {
   const auto file = MappedFile::open(path);
   JsonReader json(as_text(*file), path.string());
   Parents parents;
