@@ -20,6 +20,7 @@ constexpr std::size_t kPathBytes = 4096;
 std::atomic<int> slot_used[kSlots];
 char slot_path[kSlots][kPathBytes];
 constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr std::size_t kLargeBytes = 1 << 16;  // cheaper to write than to copy
 
 void remember(const std::string& path) {
   if (path.size() >= kPathBytes) return;
@@ -87,21 +88,27 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::string_view bytes) {
-  buffer_.append(bytes);
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (bytes.size() < kLargeBytes) {
+    buffer_.append(bytes);
+    if (buffer_.size() >= kBufferBytes) flush();
+  } else {
+    flush();
+    write_through(bytes);
+  }
 }
 
 void AtomicFile::flush() {
-  const char* at = buffer_.data();
-  std::size_t left = buffer_.size();
-  while (left > 0) {
-    const ssize_t written = ::write(fd_, at, left);
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void AtomicFile::write_through(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(path_, "write");
-    at += written;
-    left -= static_cast<std::size_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
-  buffer_.clear();
 }
 
 void AtomicFile::commit() {

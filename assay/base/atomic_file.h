@@ -27,6 +27,7 @@ class AtomicFile {
   void open_in_place();
   void create_beside();
   void flush();
+  void write_through(std::string_view bytes);
   std::filesystem::path path_, temporary_;
   std::string buffer_;
   int fd_ = -1;

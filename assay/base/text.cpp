@@ -69,6 +69,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
+  const auto separators = std::count(text.begin(), text.end(), separator);
+  parts.reserve(static_cast<std::size_t>(separators) + 1);
   while (true) {
     const std::size_t at = text.find(separator);
     parts.push_back(text.substr(0, at));

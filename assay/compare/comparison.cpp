@@ -1,4 +1,3 @@
-// Names of the enumerators, as the reports print them.
 #include "assay/compare/comparison.h"
 
 namespace assay {
@@ -35,6 +34,13 @@ std::string_view to_string(Evidence evidence) {
       return "none";
   }
   return "none";
+}
+
+const Reason* deciding_reason(const Row& row) {
+  for (const Reason& reason : row.reasons) {
+    if (!reason.note) return &reason;
+  }
+  return nullptr;
 }
 
 }  // namespace assay

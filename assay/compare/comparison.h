@@ -71,6 +71,9 @@ struct Row {
   }
 };
 
+// The criterion that decided: the first that is no note. Null when none did.
+const Reason* deciding_reason(const Row& row);
+
 // One operator of one rank, as the reports show it.
 struct OpRow {
   std::string name;

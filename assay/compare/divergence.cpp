@@ -15,10 +15,9 @@ std::string_view kind_of(const Row& row) {
   return row.role == Role::kTensor ? "tensor" : to_string(row.origin);
 }
 
-std::string deciding_reason(const Row& row) {
-  for (const Reason& reason : row.reasons) {
-    if (!reason.note) return reason.text;
-  }
+// Notes speak for a row that nothing else decided.
+std::string reason_text(const Row& row) {
+  if (const Reason* reason = deciding_reason(row)) return reason->text;
   return row.reasons.empty() ? "" : row.reasons.front().text;
 }
 
@@ -163,7 +162,7 @@ Divergence describe_divergence(const Comparison& result, std::size_t row) {
   divergence.row = row;
   divergence.name = op.name;
   divergence.kind = kind_of(one);
-  divergence.reason = deciding_reason(one);
+  divergence.reason = reason_text(one);
   divergence.cause = one.cause;
   divergence.input_note = note_of_inputs(result, one, op);
   divergence.call_path = path_to(group, op);

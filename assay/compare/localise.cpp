@@ -29,9 +29,12 @@ double relative(const std::optional<double>& golden,
   return difference / scale;
 }
 
-// The largest relative difference of the statistics both sides kept.
-double statistics_error(const TensorStatistics& golden,
-                        const TensorStatistics& target) {
+// The largest relative difference of the statistics both sides kept. Unlike
+// the figure that ranks rows in a report, the norm's alone, it must not miss an
+// extreme, and extremes are relative to the larger one: a minimum near zero
+// says nothing.
+double largest_statistics_error(const TensorStatistics& golden,
+                                const TensorStatistics& target) {
   const double extreme = std::max(std::abs(golden.max.value_or(0)),
                                   std::abs(golden.min.value_or(0)));
   return std::max(
@@ -228,7 +231,7 @@ double error_of(const Row& row) {
     return row.stats->mismatches == 0 ? 0 : row.stats->norm_l2;
   }
   if (row.evidence != Evidence::kStatistics) return -1;
-  return statistics_error(row.golden.stats, row.target.stats);
+  return largest_statistics_error(row.golden.stats, row.target.stats);
 }
 
 GroupFindings localise_group(const TracePair& pair, std::uint32_t group,

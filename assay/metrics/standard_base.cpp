@@ -89,13 +89,14 @@ std::optional<Judgement> StandardBase::judge_contract(
         "shape",
         fmt::format("shape differs: golden {}, target {}",
                     to_string(golden.shape), to_string(target.shape))));
-  const std::string dtypes =
-      fmt::format("dtype differs: golden {}, target {}", dtype_name(golden),
-                  dtype_name(target));
+  const auto dtypes = [&] {
+    return fmt::format("dtype differs: golden {}, target {}",
+                       dtype_name(golden), dtype_name(target));
+  };
   if (!dtypes_agree(golden, target))
-    judgement.reasons.push_back(deciding("dtype", dtypes));
+    judgement.reasons.push_back(deciding("dtype", dtypes()));
   else if (golden.dtype != target.dtype)
-    notes.push_back(remark("dtype", dtypes));
+    notes.push_back(remark("dtype", dtypes()));
   if (golden.requires_grad && target.requires_grad &&
       *golden.requires_grad != *target.requires_grad) {
     Reason reason = deciding("requires_grad",

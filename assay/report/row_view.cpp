@@ -105,12 +105,6 @@ std::string_view dtype_text(const RowSide& side) {
   return side.facts.dtype ? traits(*side.facts.dtype).name : std::string_view{};
 }
 
-const Reason* deciding_reason(const Row& row) {
-  for (const Reason& reason : row.reasons)
-    if (!reason.note) return &reason;
-  return nullptr;
-}
-
 const Shape& index_shape(const Row& row) {
   return row.golden.present ? row.golden.facts.shape : row.target.facts.shape;
 }

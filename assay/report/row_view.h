@@ -19,9 +19,6 @@ std::string_view missing_text(const Row& row);
 // As the dump spells it, the canonical name otherwise, "" when unknown.
 std::string_view dtype_text(const RowSide& side);
 
-// The criterion that decided: the first that is no note. Null when none did.
-const Reason* deciding_reason(const Row& row);
-
 // Shape that flat indices of this row refer to.
 const Shape& index_shape(const Row& row);
 bool has_complex_components(const Row& row);

@@ -13,23 +13,50 @@
 namespace assay {
 namespace {
 
-// Characters a string may hold as they are: printable ASCII but '"' and '\'.
-constexpr std::array<bool, 256> make_plain() {
-  std::array<bool, 256> plain{};
-  for (int c = 0x20; c < 0x80; ++c) plain[static_cast<std::size_t>(c)] = true;
-  plain['"'] = plain['\\'] = false;
-  return plain;
-}
-constexpr std::array<bool, 256> kPlain = make_plain();
-
-bool is_plain(char c) { return kPlain[static_cast<unsigned char>(c)]; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// The classes of bytes the scanner runs over. `c` is one unsigned byte or a
+// block of them, hence no && and ||.
+struct IsSpace {
+  auto operator()(auto c) const {
+    return (c == ' ') | (c == '\n') | (c == '\r') | (c == '\t');
+  }
+};
+// What a string may hold as it is: ASCII but controls, '"' and '\'.
+struct IsPlain {
+  auto operator()(auto c) const {
+    return (c >= 0x20) & (c < 0x80) & (c != '"') & (c != '\\');
+  }
+};
+struct IsPlainOrHigh {
+  auto operator()(auto c) const { return IsPlain()(c) | (c >= 0x80); }
+};
+struct IsDigit {
+  auto operator()(auto c) const { return (c >= '0') & (c <= '9'); }
+};
 
 // In memory order.
 int first_nonzero_byte(std::uint64_t word) {
   return (std::endian::native == std::endian::little ? std::countr_zero(word)
                                                      : std::countl_zero(word)) /
          8;
+}
+
+using Block = unsigned char __attribute__((vector_size(16)));
+
+// The first byte in [at, end) that is not `inside`, `end` when all are. A
+// comparison of blocks makes each lane 255 or 0.
+template <typename Inside>
+const char* skip_run(const char* at, const char* end, Inside inside) {
+  for (; end - at >= 16; at += 16) {
+    Block bytes;
+    std::memcpy(&bytes, at, sizeof bytes);
+    const auto outside = ~inside(bytes);
+    std::uint64_t halves[2];
+    std::memcpy(halves, &outside, sizeof halves);
+    if (halves[0] != 0) return at + first_nonzero_byte(halves[0]);
+    if (halves[1] != 0) return at + 8 + first_nonzero_byte(halves[1]);
+  }
+  while (at < end && inside(static_cast<unsigned char>(*at))) ++at;
+  return at;
 }
 
 }  // namespace
@@ -56,24 +83,9 @@ void JsonReader::unexpected(const char* expected) const {
                                   "', expected " + expected);
 }
 
-// White space of an indented dump is one line break and a run of blanks: they
-// are passed eight at a time. (Here and below the cursor is a local: a member
-// would be stored for every byte, since bytes may alias it.)
 inline void JsonReader::skip_space() {
-  const char* at = at_;
-  while (at < end_ && static_cast<unsigned char>(*at) <= ' ') {
-    if (end_ - at > 8 && *at == '\n') {
-      std::uint64_t next;
-      std::memcpy(&next, at + 1, sizeof next);
-      next ^= 0x2020202020202020;  // blanks become zero bytes
-      at += next == 0 ? 9 : 1 + first_nonzero_byte(next);
-    } else if (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t') {
-      ++at;
-    } else {
-      break;
-    }
-  }
-  at_ = at;
+  if (at_<end_&& static_cast<unsigned char>(*at_)> ' ') return;
+  at_ = skip_run(at_, end_, IsSpace());
 }
 
 JsonToken JsonReader::next() {
@@ -162,8 +174,7 @@ JsonToken JsonReader::literal(std::string_view word, JsonToken kind) {
 
 // At least one digit, which at_ then is behind.
 void JsonReader::digits(const char* expected) {
-  const char* at = at_;
-  while (at < end_ && is_digit(*at)) ++at;
+  const char* at = skip_run(at_, end_, IsDigit());
   if (at == at_) unexpected(expected);
   at_ = at;
 }
@@ -197,8 +208,7 @@ JsonToken JsonReader::number_token() {
 
 JsonToken JsonReader::string(JsonToken kind) {
   const char* from = at_ + 1;
-  const char* at = from;
-  while (at < end_ && is_plain(*at)) ++at;
+  const char* at = skip_run(from, end_, IsPlain());
   at_ = at;
   if (peek() == '"') {
     text_ = std::string_view(from, static_cast<std::size_t>(at - from));
@@ -214,7 +224,7 @@ void JsonReader::decode_string(const char* from) {
   scratch_.assign(from, at_);
   for (;;) {
     const char* run = at_;
-    while (at_ < end_ && (is_plain(*at_) || (*at_ & 0x80) != 0)) ++at_;
+    at_ = skip_run(at_, end_, IsPlainOrHigh());
     scratch_.append(run, at_);
     if (peek() == '"') break;
     if (peek() != '\\') unexpected("the rest of a string");

@@ -38,7 +38,10 @@ void read_into(const fs::path& path, const TraceReadOptions& options,
 
 std::string Trace::name(const Record& record) const {
   const std::string& op = ops[record.op].name;
-  return record.leaf.empty() ? op : op + '.' + record.leaf;
+  if (record.leaf.empty()) return op;
+  std::string name;
+  name.reserve(op.size() + 1 + record.leaf.size());
+  return name.append(op).append(1, '.').append(record.leaf);
 }
 
 Trace read_trace(const TraceLocation& location,
