@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "assay/base/error.h"
 #include "assay/cli/commands.h"
@@ -77,11 +78,12 @@ class CompareCommand : public Command {
                         {"--junit", junit_}},
                        {golden_, target_});
     const std::atomic<bool>* stop = install_interrupt_handler();
-    const Comparison result = compare(stop);
+    Comparison result = compare(stop);
     if (json_ != "-") print(result, color);
     write_reports(result);
-    if (result.interrupted) return 130;
-    return exit_code(result.verdict);
+    const int code = result.interrupted ? 130 : exit_code(result.verdict);
+    discard(std::move(result));
+    return code;
   }
 
  private:

@@ -35,4 +35,7 @@ struct CompareOptions {
 Comparison compare_paths(const std::string& golden, const std::string& target,
                          const CompareOptions& options);
 
+// Frees a comparison on all threads: its rows hold millions of strings.
+void discard(Comparison comparison);
+
 }  // namespace assay

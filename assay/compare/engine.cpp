@@ -1,11 +1,11 @@
 #include "assay/compare/engine.h"
 
-#include <sys/mman.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "assay/base/huge_pages.h"
 #include "assay/base/parallel.h"
 #include "assay/compare/row_judge.h"
 #include "assay/compare/schedule.h"
@@ -73,24 +73,12 @@ Verdict worse(Verdict a, Verdict b) {
 
 // Rows are large. Huge pages take a tenth of the page faults, and clearing
 // them is shared by all threads, which growing a vector is not. Growth stays
-// geometric over many groups. Both calls are hints; a kernel may refuse them.
+// geometric over many groups.
 void reserve_rows(std::vector<Row>& rows, std::size_t count) {
   if (count <= rows.capacity()) return;
   rows.reserve(std::max(count, 2 * rows.capacity()));
-  constexpr std::uintptr_t kHugePage = 2 << 20;
-  const auto data = reinterpret_cast<std::uintptr_t>(rows.data());
-  const std::uintptr_t begin =
-      (data + rows.size() * sizeof(Row) + kHugePage - 1) / kHugePage *
-      kHugePage;
-  const std::uintptr_t end =
-      (data + count * sizeof(Row)) / kHugePage * kHugePage;
-  if (begin >= end) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  parallel_for(static_cast<std::int64_t>((end - begin) / kHugePage),
-               [&](std::int64_t page) {
-                 ::madvise(reinterpret_cast<void*>(begin + page * kHugePage),
-                           kHugePage, MADV_POPULATE_WRITE);
-               });
+  populate_huge_pages(rows.data() + rows.size(),
+                      (count - rows.size()) * sizeof(Row));
 }
 
 class PairJudge {

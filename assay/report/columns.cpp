@@ -284,8 +284,9 @@ void append_python_escaped(std::string& out, std::string_view text) {
 }
 
 // A list as Python prints it, which is what pandas leaves in a csv.
-std::string python_list(const std::vector<std::string>& items) {
-  std::string out = "[";
+const std::string& python_list(const std::vector<std::string>& items) {
+  thread_local std::string out;  // keeps its memory from row to row
+  out = "[";
   for (const std::string& item : items) {
     out += out.size() > 1 ? ", '" : "'";
     append_python_escaped(out, item);

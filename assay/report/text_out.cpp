@@ -79,6 +79,10 @@ std::size_t plain_run(std::string_view text) {
   while (i + sizeof(Block) <= text.size() &&
          is_plain_block<commas>(text.data() + i))
     i += sizeof(Block);
+  // What is left of a block, tested together with what precedes it.
+  if (i > 0 && text.size() - i < sizeof(Block) &&
+      is_plain_block<commas>(text.data() + text.size() - sizeof(Block)))
+    return text.size();
   while (i < text.size() && is_plain<commas>(text[i])) ++i;
   return i;
 }

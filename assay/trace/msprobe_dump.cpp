@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assay/base/error.h"
+#include "assay/base/huge_pages.h"
 #include "assay/base/mapped_file.h"
 #include "assay/trace/directory.h"
 #include "assay/trace/entry_name.h"
@@ -95,12 +96,17 @@ class DumpReader {
     if (data_) json_.refuse("a second \"data\"");
     data_ = std::make_unique<DataDirectory>(find_data(path_, dump_dir_));
     leaves_ = std::make_unique<LeafReader>(json_, *data_, trace_.records);
-    // A tensor leaf takes about 300 bytes of text.
-    trace_.records.reserve(trace_.records.size() + file_->size() / 300);
+    reserve_records(file_->size() / 300);  // a tensor leaf's text
     while (json_.next() == JsonToken::kKey) {
       read_entry();
       ++complete_;
     }
+  }
+
+  void reserve_records(std::size_t more) {
+    std::vector<Record>& records = trace_.records;
+    records.reserve(records.size() + more);
+    prefer_huge_pages(records.data() + records.size(), more * sizeof(Record));
   }
 
   void read_entry() {

@@ -46,6 +46,19 @@ TEST(AtomicFile, WithoutCommitNothingIsLeft) {
   EXPECT_EQ(files_in(scratch), 1);
 }
 
+TEST(AtomicFile, SmallAndLargeWritesKeepTheirOrder) {
+  const Scratch scratch;
+  std::string all;
+  AtomicFile file(scratch / "r");
+  for (const std::size_t size : {3, 1 << 16, 5, 1, (1 << 16) - 1, 3 << 20, 0}) {
+    const std::string piece(size, static_cast<char>('a' + all.size() % 26));
+    file.write(piece);
+    all += piece;
+  }
+  file.commit();
+  EXPECT_EQ(read_file(scratch / "r"), all);
+}
+
 TEST(AtomicFile, HonoursTheUmask) {
   const Scratch scratch;
   const mode_t before = ::umask(077);

@@ -121,13 +121,25 @@ TEST(AppendJsonString, EscapesWhatJsonForbids) {
   EXPECT_EQ(json(std::string_view("\0", 1)), "\"\\u0000\"");
 }
 
+TEST(AppendJsonString, EscapesAtEveryPosition) {
+  for (std::size_t length = 1; length < 50; ++length) {
+    for (std::size_t at = 0; at < length; ++at) {
+      const std::string before(at, 'a'), after(length - at - 1, ',');
+      EXPECT_EQ(json(before + '"' + after),
+                '"' + before + "\\\"" + after + '"');
+    }
+  }
+}
+
 TEST(PlainPrefix, FindsTheFirstSpecialByteAtEveryPosition) {
   for (const char special :
        {'"', '\\', ',', '\x1f', '\x7f', '\x80', '\xff', '\0', '\n'}) {
-    for (std::size_t at = 0; at < 20; ++at) {
-      std::string text(20, 'a');
-      text[at] = special;
-      EXPECT_EQ(plain_prefix(text), at) << int(special);
+    for (std::size_t length = 1; length < 50; ++length) {
+      for (std::size_t at = 0; at < length; ++at) {
+        std::string text(length, 'a');
+        text[at] = special;
+        EXPECT_EQ(plain_prefix(text), at) << int(special) << ' ' << length;
+      }
     }
   }
   for (int c = 0x20; c < 0x7f; ++c) {

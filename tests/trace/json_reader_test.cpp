@@ -50,6 +50,34 @@ TEST(JsonReader, NumbersRoundCorrectly) {
   EXPECT_EQ(json_number("9007199254740993"), 9007199254740992.0);
 }
 
+// Runs of every length, ended by every kind of byte, near the end of the text
+// and far from it.
+TEST(JsonReader, FindsTheEndOfEveryRun) {
+  for (std::size_t length = 0; length < 50; ++length) {
+    const std::string run(length, 'a'), digits(length, '7');
+    const std::string blanks(length, length % 2 == 0 ? ' ' : '\n');
+    for (const std::string& tail : {std::string(), std::string(40, ' ')}) {
+      EXPECT_EQ(canonical("\"" + run + "\"" + tail), "\"" + run + "\"");
+      EXPECT_EQ(canonical("\"" + run + "\\n" + run + "\"" + tail),
+                "\"" + run + "\n" + run + "\"");
+      EXPECT_EQ(canonical("\"" + run + "\xC3\xA9" + run + "\"" + tail),
+                "\"" + run + "\xC3\xA9" + run + "\"");
+      EXPECT_EQ(canonical("1" + digits + tail), "1" + digits);
+      EXPECT_EQ(canonical("[1." + digits + "5e" + digits + "1]" + tail),
+                "[1." + digits + "5e" + digits + "1]");
+      EXPECT_EQ(canonical("[" + blanks + "1" + blanks + ",\t\r" + blanks + "2" +
+                          blanks + "]" + tail),
+                "[1,2]");
+      for (const char bad : {'\x1f', '\x01', '\0'}) {
+        const std::string in_string = "\"" + run + bad + run + "\"" + tail;
+        error_of(Code::kRefused, [&] { drain(in_string); });
+        const std::string between = "[" + blanks + bad + "1]" + tail;
+        error_of(Code::kRefused, [&] { drain(between); });
+      }
+    }
+  }
+}
+
 TEST(JsonReader, DecodesEscapes) {
   JsonReader reader(R"("\u00e9\ud83d\ude00\n\/\u0041")", "t");
   EXPECT_EQ(reader.next(), JsonToken::kString);

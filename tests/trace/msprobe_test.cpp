@@ -266,6 +266,19 @@ TEST(Msprobe, DeduplicatedStacks) {
   EXPECT_EQ(trace.ops[2].stack, 1);
 }
 
+// The dump's order is only the fast way: any other finds the same operators.
+TEST(Msprobe, StacksThatNameOperatorsInAnotherOrder) {
+  const TempDir dir;
+  dir.write("stack.json",
+            R"j({"0": [["Module.C.forward.0", "Functional.f.0.forward"], []],
+                 "1": [["gone", "Module.a.B.forward.0"], []],
+                 "2": [["Functional.f.0.forward"], []]})j");
+  const Trace trace = read_dump(dir, kThreeOps);
+  EXPECT_EQ(trace.ops[0].stack, 2);
+  EXPECT_EQ(trace.ops[1].stack, 1);
+  EXPECT_EQ(trace.ops[2].stack, 0);
+}
+
 TEST(Msprobe, StacksPerCall) {
   const TempDir dir;
   dir.write("stack.json", R"({"Functional.f.0.forward": ["File a.py"],
