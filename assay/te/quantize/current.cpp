@@ -4,6 +4,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/quantize/amax.h"
+#include "assay/te/quantize/round_input.h"
 #include "assay/te/quantize/scale.h"
 #include "assay/te/quantize/tensor_scaled.h"
 
@@ -55,10 +56,7 @@ QuantizedTensor CurrentScalingQuantizer::quantize(const Tensor& x) {
 
 QuantizedTensor CurrentScalingQuantizer::quantize_fused(const Tensor& x_f32,
                                                         DType dtype) {
-  require_dtype(kOp, "x", x_f32, {DType::kF32});
-  QuantizedTensor q = quantize(x_f32);
-  q.dtype = dtype;
-  return q;
+  return quantize(round_input(x_f32, dtype));
 }
 
 std::unique_ptr<Quantizer> CurrentScalingQuantizer::clone() const {

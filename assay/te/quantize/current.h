@@ -33,7 +33,8 @@ class CurrentScalingQuantizer : public Quantizer {
   explicit CurrentScalingQuantizer(const CurrentScalingOptions& options);
 
   QuantizedTensor quantize(const Tensor& x) override;
-  // Takes x unrounded.
+  // Rounds x to `dtype` first: the operator's result is written before its
+  // amax is taken (fact sheet 2.3), unlike under delayed scaling.
   QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) override;
   // One reduction for all of them.
   std::vector<QuantizedTensor> quantize_multi(

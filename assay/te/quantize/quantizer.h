@@ -35,8 +35,8 @@ class Quantizer {
   virtual QuantizedTensor quantize(const Tensor& x) = 0;
 
   // As quantize(round(x, dtype)) for an fp32 x that an operator made for a
-  // tensor of `dtype`. Per-tensor quantisers take x unrounded, block formats
-  // round it to `dtype` first, as NVTE's fused kernels do.
+  // tensor of `dtype`. Delayed scaling alone takes x unrounded, amax and codes,
+  // as NVTE's fused kernels do.
   virtual QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) = 0;
 
   // One result for each tensor, as quantize() of one after the other; the

@@ -7,6 +7,7 @@
 
 #include "assay/base/parallel.h"
 #include "assay/kernels/cast.h"
+#include "assay/te/ops/grouped_gemm.h"
 #include "assay/te/quantize/amax.h"
 #include "assay/te/quantize/current.h"
 #include "assay/te/quantize/delayed.h"
@@ -153,6 +154,18 @@ TEST(TensorScaled, SeveralTensorsAreAsOneAfterTheOther) {
     expect_same_bits(all[i], quantizer.quantize(xs[i]), std::to_string(i));
 }
 
+// A grouped tensor is its row groups: a scale for each, empty ones too.
+TEST(TensorScaled, RowGroupsHaveScalesOfTheirOwn) {
+  const Tensor x = f32({3, 2}, {7, 1, 2, 2, 14, 3});
+  const std::int64_t splits[] = {1, 0, 2};
+  const auto q = current().quantize_multi(split_rows(x, splits));
+  ASSERT_EQ(q.size(), 3u);
+  EXPECT_EQ(floats(q[0].rowwise->scale_inv), (Floats{1 / 64.0f}));
+  EXPECT_EQ(floats(q[1].rowwise->scale_inv), (Floats{1}));
+  EXPECT_EQ(floats(q[2].rowwise->scale_inv), (Floats{1 / 32.0f}));
+  EXPECT_EQ(floats(dequantize(q[2], DType::kF32)), (Floats{2, 2, 14, 3}));
+}
+
 // Two processes that see half of a tensor each agree on its scale and write
 // the bytes of the whole one.
 TEST(TensorScaled, ShardsWriteTheBytesOfTheWhole) {
@@ -201,12 +214,22 @@ TEST(CurrentScaling, TakesAnAmaxThatIsKnown) {
             (Codes{0x38}));
 }
 
-// T9: per-tensor formats take the fp32 result as it is; in bf16 it were 1.
-TEST(CurrentScaling, FusedInputIsNotRoundedFirst) {
+// T9: 1 + 2^-9 is 1 in bf16. Current scaling sees that, delayed scaling the
+// fp32 value.
+TEST(CurrentScaling, FusedInputIsRoundedFirst) {
   const Tensor x = f32({1, 2}, {1 + 0x1p-9f, 0.5f});
   const auto q = current().quantize_fused(x, DType::kBF16);
   EXPECT_EQ(q.dtype, DType::kBF16);
-  EXPECT_EQ(floats(q.rowwise->amax), (Floats{1 + 0x1p-9f}));
+  EXPECT_EQ(floats(q.rowwise->amax), (Floats{1}));
+}
+TEST(DelayedQuantizer, FusedInputIsNotRounded) {
+  const Tensor x = f32({1, 2}, {1.0625f + 0x1p-9f, 0.5f});  // above the tie
+  auto state = std::make_shared<DelayedScalingState>(2, 1);
+  DelayedScalingQuantizer quantizer(DType::kE4M3FN, state, 0);
+  const auto q = quantizer.quantize_fused(x, DType::kBF16);
+  EXPECT_EQ(q.dtype, DType::kBF16);
+  EXPECT_EQ(state->staging()[0], 1.0625f + 0x1p-9f);
+  EXPECT_EQ(codes(q.rowwise->data), (Codes{0x39, 0x30}));
 }
 
 TEST(CurrentScaling, RefusesWhatItCannotHold) {
