@@ -6,6 +6,7 @@
 #include <dnnl.hpp>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "assay/te/ops/grouped_gemm.h"

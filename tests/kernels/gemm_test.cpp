@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -368,8 +368,8 @@ TEST_P(Gemm, EveryFp4CodeUnderEveryScaleIsExact) {
 // have few roundings relative to themselves.
 Operand mx_operand(std::int64_t outer, std::int64_t k, bool k_contiguous,
                    std::vector<std::uint8_t> codes) {
-  Operand o = make_operand(
-      DType::kE4M3FN, outer, k, k_contiguous, [](auto i, auto j) {
+  Operand o =
+      make_operand(DType::kE4M3FN, outer, k, k_contiguous, [](auto i, auto j) {
         return 1 + std::fabs(std::round(4 * uniform(9, i, j)));
       });
   const std::int64_t blocks = k / 32;

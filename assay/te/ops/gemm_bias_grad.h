@@ -8,8 +8,8 @@
 
 namespace assay::te {
 
-// One sum over k for every outer of a high-precision view. kF32: in
-// fp64, which costs no more here; the others as they say.
+// One sum over k for every outer of a high-precision view. kF32: in fp64,
+// which costs no more here; the others as they say.
 std::vector<double> gemm_bias_sums(const GemmView& view,
                                    InternalPrecision precision);
 
