@@ -28,6 +28,8 @@ struct Mxfp8Strip {
   DType format = DType::kE4M3FN;  // or kE5M2
   // One scale for each 32 x 32 tile, written for both directions.
   bool square = false;
+  // Codes may go past the caches: for results larger than they are.
+  bool stream = false;
   const std::byte* x = nullptr;
   std::int64_t rows = 0;     // 1 .. 32
   std::int64_t columns = 0;  // >= 1

@@ -73,6 +73,7 @@ struct Mxfp8Case {
   DType input, format;
   std::int64_t rows, columns;
   bool row, column, square;
+  bool stream = false;
 };
 
 Mxfp8Result run(const BlockQuantKernels& k, const Mxfp8Case& c,
@@ -84,6 +85,7 @@ Mxfp8Result run(const BlockQuantKernels& k, const Mxfp8Case& c,
   s.input = c.input;
   s.format = c.format;
   s.square = c.square;
+  s.stream = c.stream;
   s.x = x.data();
   s.rows = c.rows;
   s.columns = c.columns;
@@ -136,6 +138,24 @@ TEST(BlockQuantKernels, Mxfp8DirectionsAndEdges) {
         compare_mxfp8({DType::kBF16, DType::kE4M3FN, rows, columns,
                        (directions & 1) != 0, (directions & 2) != 0, false},
                       Fill::kSpecial, ++seed);
+}
+
+// Where rows are aligned to streaming stores, and where they are not.
+TEST(BlockQuantKernels, Mxfp8StreamsTheSameBits) {
+  std::uint64_t seed = 500;
+  for (const std::int64_t padding : {0, 3}) {
+    for (const int directions : {1, 2, 3}) {
+      const std::int64_t columns = 544, stride = columns + padding;
+      const auto x =
+          random_input(DType::kBF16, 32 * stride, Fill::kSpecial, ++seed);
+      Mxfp8Case c{DType::kBF16,          DType::kE4M3FN,        32,   columns,
+                  (directions & 1) != 0, (directions & 2) != 0, false};
+      const Mxfp8Result plain = run(kRefBlockQuant, c, x, stride);
+      c.stream = true;
+      for (const BlockQuantKernels* k : all_block_quant_kernels())
+        EXPECT_TRUE(run(*k, c, x, stride) == plain) << k->isa << padding;
+    }
+  }
 }
 
 // Every bf16 value alone in its block, and as the smaller one beside each of a

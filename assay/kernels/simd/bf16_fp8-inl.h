@@ -28,17 +28,23 @@ struct Bf16Fp8 {
     return static_cast<std::uint16_t>((scale - kTraits.bias) * 128);
   }
 
+  template <bool kStream>
   static HWY_INLINE void store_codes(V v, std::uint8_t* out) {
-#if HWY_TARGET == HWY_AVX3
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                        _mm512_cvtepi16_epi8(v.raw));
-#else
     const hn::Rebind<std::uint8_t, D> d8;
-    hn::StoreU(hn::TruncateTo(d8, v), d8, out);
+#if HWY_TARGET == HWY_AVX3
+    const hn::Vec<decltype(d8)> codes{_mm512_cvtepi16_epi8(v.raw)};
+#else
+    const auto codes = hn::TruncateTo(d8, v);
 #endif
+    if constexpr (kStream)
+      hn::Stream(codes, d8, out);
+    else
+      hn::StoreU(codes, d8, out);
   }
 
   // Lanes(D()) codes; false, and `out` garbage, where a lane is not covered.
+  // kStream: past the caches, to an `out` aligned to the vector of codes.
+  template <bool kStream>
   static HWY_INLINE bool encode(const std::uint16_t* x, V offset,
                                 std::uint8_t* out) {
     const D d;
@@ -54,8 +60,8 @@ struct Bf16Fp8 {
     const V rounded =
         hn::ShiftRight<kShift>(hn::Add(hn::Add(moved, hn::Set(d, kHalf)), odd));
     const V code = hn::IfThenZeroElse(hn::RebindMask(d, is_zero), rounded);
-    store_codes(hn::OrAnd(code, hn::ShiftRight<8>(bits), hn::Set(d, 0x80)),
-                out);
+    store_codes<kStream>(
+        hn::OrAnd(code, hn::ShiftRight<8>(bits), hn::Set(d, 0x80)), out);
     return hn::AllFalse(ds, hn::AndNot(is_zero, is_low));
   }
 

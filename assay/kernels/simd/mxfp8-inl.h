@@ -57,15 +57,15 @@ struct Mxfp8 {
 
   // One block of 32 under one factor, or a factor for each column; the scale
   // codes that the factors belong to come along.
+  template <bool kStream>
   static HWY_INLINE void encode(const T* x, std::uint8_t scale, float factor,
                                 std::uint8_t* out) {
     if constexpr (kNarrow) {
       if (Narrow::covers(scale)) {
         const auto offset =
             hn::Set(typename Narrow::D(), Narrow::offset(scale));
-        if (narrow(
-                x, [&](std::size_t) { return offset; }, out))
-          return;
+        const auto same = [&](std::size_t) { return offset; };
+        if (narrow<kStream>(x, same, out)) return;
       }
     }
     const VF f = hn::Set(DF(), factor);
@@ -73,31 +73,33 @@ struct Mxfp8 {
       store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
   }
   // `offsets` as Narrow takes them; null: not covered.
+  template <bool kStream>
   static HWY_INLINE void encode_each(const T* x, const std::uint16_t* offsets,
                                      const float* factors, std::uint8_t* out) {
     if constexpr (kNarrow) {
       const auto load = [&](std::size_t i) {
         return hn::Load(typename Narrow::D(), offsets + i);
       };
-      if (offsets != nullptr && narrow(x, load, out)) return;
+      if (offsets != nullptr && narrow<kStream>(x, load, out)) return;
     }
     for (std::int64_t i = 0; i < kMxBlock; i += lanes()) {
       const VF f = hn::LoadU(DF(), factors + i);
       store_bytes(F::encode(hn::Mul(Row::load(x + i), f)), out + i);
     }
   }
-  template <typename Offsets>
+  template <bool kStream, typename Offsets>
   static HWY_INLINE bool narrow(const T* x, const Offsets& offsets,
                                 std::uint8_t* out) {
     bool covered = true;
     for (std::size_t i = 0; i < kMxBlock; i += hn::Lanes(typename Narrow::D()))
-      covered &= Narrow::encode(x + i, offsets(i), out + i);
+      covered &= Narrow::template encode<kStream>(x + i, offsets(i), out + i);
     return covered;
   }
 
   // ---- Row-wise only: every row is a sequence of blocks.
 
   // n <= 16 whole blocks in a row.
+  template <bool kStream>
   static HWY_INLINE void run(const T* x, std::int64_t n, std::uint8_t* codes,
                              std::uint8_t* scale_codes) {
     alignas(64) Bits amax[16] = {};
@@ -110,7 +112,8 @@ struct Mxfp8 {
     scales(amax, 16, some, factors);
     std::memcpy(scale_codes, some, static_cast<std::size_t>(n));
     for (i = 0; i < n; ++i)
-      encode(x + i * kMxBlock, some[i], factors[i], codes + i * kMxBlock);
+      encode<kStream>(x + i * kMxBlock, some[i], factors[i],
+                      codes + i * kMxBlock);
   }
 
   static HWY_NOINLINE Bits single(const T* x) {
@@ -120,27 +123,29 @@ struct Mxfp8 {
     return *std::max_element(lane, lane + hn::Lanes(d));
   }
 
+  template <bool kStream>
   static void row(const T* x, std::int64_t columns, std::uint8_t* codes,
                   std::uint8_t* scale_codes) {
     const std::int64_t blocks = columns / kMxBlock;
     for (std::int64_t b = 0; b < blocks; b += 16) {
-      run(x + b * kMxBlock, std::min<std::int64_t>(16, blocks - b),
-          codes + b * kMxBlock, scale_codes + b);
+      run<kStream>(x + b * kMxBlock, std::min<std::int64_t>(16, blocks - b),
+                   codes + b * kMxBlock, scale_codes + b);
     }
     const std::int64_t rest = columns - blocks * kMxBlock;
     if (rest == 0) return;
     T last[kMxBlock] = {};
     std::uint8_t last_codes[kMxBlock];
     std::copy(x + blocks * kMxBlock, x + columns, last);
-    run(last, 1, last_codes, scale_codes + blocks);
+    run<false>(last, 1, last_codes, scale_codes + blocks);
     std::copy(last_codes, last_codes + rest, codes + blocks * kMxBlock);
   }
 
+  template <bool kStream>
   static void rows(const Mxfp8Strip& s) {
     for (std::int64_t r = 0; r < s.rows; ++r) {
-      row(reinterpret_cast<const T*>(s.x) + r * s.stride, s.columns,
-          s.row_codes + r * s.code_stride,
-          s.row_scales + r * s.row_scale_stride);
+      row<kStream>(reinterpret_cast<const T*>(s.x) + r * s.stride, s.columns,
+                   s.row_codes + r * s.code_stride,
+                   s.row_scales + r * s.row_scale_stride);
     }
   }
 
@@ -231,40 +236,50 @@ struct Mxfp8 {
     }
   }
 
+  template <bool kStream>
   static void encode_rows(const Panel& p, std::uint8_t* out,
                           std::int64_t stride) {
     for (std::int64_t r = 0; r < kRows; ++r) {
       for (std::int64_t b = 0; b < kPanel / kMxBlock; ++b) {
         const std::int64_t c = b * kMxBlock;
-        encode(p.x + r * kPanel + c, p.row_scales[b][r], p.row_factors[b][r],
-               out + r * stride + c);
+        encode<kStream>(p.x + r * kPanel + c, p.row_scales[b][r],
+                        p.row_factors[b][r], out + r * stride + c);
       }
     }
   }
+  template <bool kStream>
   static void encode_columns(const Panel& p, std::uint8_t* out,
                              std::int64_t stride) {
     for (std::int64_t r = 0; r < kRows; ++r) {
       for (std::int64_t c = 0; c < kPanel; c += kMxBlock) {
-        encode_each(p.x + r * kPanel + c,
-                    p.covered[c / kMxBlock] ? p.offsets + c : nullptr,
-                    p.column_factors + c, out + r * stride + c);
+        encode_each<kStream>(p.x + r * kPanel + c,
+                             p.covered[c / kMxBlock] ? p.offsets + c : nullptr,
+                             p.column_factors + c, out + r * stride + c);
       }
     }
   }
 
+  using EncodePanel = void (*)(const Panel&, std::uint8_t*, std::int64_t);
+
   // Codes of panel column c on, through the panel's own where it is not whole.
-  template <typename Encode>
-  static HWY_INLINE void store_codes(const Mxfp8Strip& s, std::int64_t c,
-                                     Panel& p, std::uint8_t* codes,
-                                     const Encode& encode_all) {
+  static void store_codes(const Mxfp8Strip& s, std::int64_t c, Panel& p,
+                          std::uint8_t* codes, EncodePanel plain,
+                          EncodePanel streamed) {
     const std::int64_t width = std::min(kPanel, s.columns - c);
     if (width == kPanel && s.rows == kRows)
-      return encode_all(p, codes + c, s.code_stride);
-    encode_all(p, p.codes, kPanel);
+      return (streams(s, codes) ? streamed : plain)(p, codes + c,
+                                                    s.code_stride);
+    plain(p, p.codes, kPanel);
     for (std::int64_t r = 0; r < s.rows; ++r) {
       const std::uint8_t* from = p.codes + r * kPanel;
       std::copy(from, from + width, codes + r * s.code_stride + c);
     }
+  }
+
+  // Blocks of codes start where a streaming store may.
+  static bool streams(const Mxfp8Strip& s, const std::uint8_t* codes) {
+    return s.stream && s.code_stride % kMxBlock == 0 &&
+           reinterpret_cast<std::uintptr_t>(codes) % kMxBlock == 0;
   }
 
   static void store_scales(const Mxfp8Strip& s, std::int64_t c,
@@ -287,18 +302,22 @@ struct Mxfp8 {
       find_scales(s, p);
       store_scales(s, c, p);
       if (s.row_codes != nullptr)
-        store_codes(s, c, p, s.row_codes, &encode_rows);
+        store_codes(s, c, p, s.row_codes, &encode_rows<false>,
+                    &encode_rows<true>);
       if (s.column_codes != nullptr)
-        store_codes(s, c, p, s.column_codes, &encode_columns);
+        store_codes(s, c, p, s.column_codes, &encode_columns<false>,
+                    &encode_columns<true>);
     }
   }
 
   static void quantize(const Mxfp8Strip& s) {
     if (s.column_codes == nullptr && !s.square) {
-      if (s.row_codes != nullptr) rows(s);
+      if (s.row_codes == nullptr) return;
+      streams(s, s.row_codes) ? rows<true>(s) : rows<false>(s);
     } else {
       panels(s);
     }
+    if (s.stream) hwy::FlushStream();
   }
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assay/kernels/block_quant.h"
+#include "assay/kernels/movement.h"
 #include "assay/numerics/mxfp8_scale.h"
 #include "assay/te/check.h"
 #include "assay/te/quantize/round_input.h"
@@ -92,12 +93,14 @@ QuantizedTensor MXFP8Quantizer::prepare(const Tensor& input) const {
 Job MXFP8Quantizer::job(const Tensor& x, QuantizedTensor& q) const {
   const auto m = matrix_shape(x.shape());
   const std::int64_t chunks = (m.columns + kChunk - 1) / kChunk;
+  const bool stream = m.rows * m.columns >= kStreamBytes;
   const auto kernel = block_quant_kernels(x.device).mxfp8_quantize;
   return {blocks_of(m.rows) * chunks, [=, this, &q](std::int64_t i) {
             Mxfp8Strip s =
                 strip_at(x, q, i / chunks * kMxBlock, i % chunks * kChunk);
             s.format = format_;
             s.square = options_.with_2d;
+            s.stream = stream;
             kernel(s);
           }};
 }

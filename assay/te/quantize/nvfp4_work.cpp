@@ -28,6 +28,7 @@ Nvfp4Work::Nvfp4Work(const NVFP4Options& options, Usage usage, const Tensor& x,
       rows_(matrix_shape(x.shape()).rows),
       columns_(matrix_shape(x.shape()).columns),
       size_(traits(x.dtype()).bits / 8),
+      kernels_(block_quant_kernels(x.device)),
       columnwise_(usage.columnwise),
       rowwise_(usage.rowwise) {
   // Tiles and rows with an amax of their own are worked on whole rows at a
@@ -55,6 +56,8 @@ Nvfp4Work::Target Nvfp4Work::make_target(bool columnwise,
       DType::kE4M3FN, {shape[0], shape[1] / kNvfp4Block}, x_.device);
   t.data.nvfp4_scale_max = options_.scale_max;
   t.run.input = x_.dtype();
+  t.run.codes = t.data.data.mutable_data<std::uint8_t>();
+  t.run.scales = t.data.scale_inv.mutable_data<std::uint8_t>();
   t.run.square = options_.with_2d;
   t.run.four_over_six = options_.four_over_six;
   t.random = {options_.random_seed, offset, 0};
@@ -179,14 +182,13 @@ void Nvfp4Work::quantize_run(const Target& target, const std::byte* x,
   Nvfp4Run run = target.run;
   RandomStream random = target.random;
   random.first_block = static_cast<std::uint64_t>(at / kNvfp4Block);
-  Tensor codes = target.data.data, scales = target.data.scale_inv;
   run.x = x;
   run.blocks = blocks;
   run.factors = target.factors.data();
   run.random = options_.stochastic_rounding ? &random : nullptr;
-  run.codes = codes.mutable_data<std::uint8_t>() + at / 2;
-  run.scales = scales.mutable_data<std::uint8_t>() + at / kNvfp4Block;
-  block_quant_kernels(x_.device).nvfp4_quantize(run);
+  run.codes += at / 2;
+  run.scales += at / kNvfp4Block;
+  kernels_.nvfp4_quantize(run);
 }
 
 QuantizedTensor Nvfp4Work::take() {

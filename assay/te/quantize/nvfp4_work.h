@@ -32,7 +32,7 @@ class Nvfp4Work {
   // A direction: a matrix of codes, its scales, and the factors for them.
   struct Target {
     QuantizedData data;
-    Nvfp4Run run;  // all but the place
+    Nvfp4Run run;  // codes and scales: of the whole direction
     std::array<float, 127> factors{};
     RandomStream random;
   };
@@ -52,6 +52,7 @@ class Nvfp4Work {
   const NVFP4Options& options_;
   const Tensor x_;
   const std::int64_t rows_, columns_, size_;
+  const BlockQuantKernels& kernels_;
   std::int64_t area_rows_, area_columns_;
   bool columnwise_;  // wanted
   bool rowwise_;
