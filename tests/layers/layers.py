@@ -28,9 +28,9 @@ ALLOWED = {
 }
 # Third-party headers must stay out of ours.
 FORBIDDEN_IN_HEADERS = re.compile(
-    r"#include\s+<(fmt|CLI|rapidjson|nlohmann|yaml-cpp|tbb|xlsxwriter|xxhash|"
+    r"^\s*#include\s+<(fmt|CLI|rapidjson|nlohmann|yaml-cpp|tbb|xlsxwriter|xxhash|"
     r"zlib|libdeflate|hwy|dnnl|gtest)")
-OURS = re.compile(r'#include\s+"assay/([a-z]+)/')
+OURS = re.compile(r'^\s*#include\s+"assay/([a-z]+)/')
 
 
 def violations(root):
