@@ -50,10 +50,12 @@ def seconds_of(body):
 
 def measure(binary, name, peers, rounds):
     """One dict per row: medians over the rounds."""
+    # oneDNN's idle threads spin by default, on the cores that ours run on.
+    quiet = dict(os.environ, OMP_WAIT_POLICY="passive")
     seen = []
     for _ in range(rounds):
         answer = subprocess.run([binary, name], check=True, text=True,
-                                capture_output=True).stdout
+                                capture_output=True, env=quiet).stdout
         row = json.loads(answer)
         if name in peers:
             row["torch"] = seconds_of(peers[name]())
