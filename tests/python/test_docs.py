@@ -1,4 +1,4 @@
-"""Every `assay` command in the README and the documents runs."""
+"""Every command of ours in the README and the documents runs."""
 
 import os
 import re
@@ -11,6 +11,7 @@ import pytest
 from paths import ASSAY, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PROGRAMS = ("assay", "quantised_linear", "oracle_runner")
 FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
 
 
@@ -19,7 +20,7 @@ def commands():
         for block in FENCE.findall(path.read_text()):
             for line in block.splitlines():
                 line = line.removeprefix("$ ").split("  #")[0].strip()
-                if line.startswith("assay "):
+                if line.split(" ")[0] in PROGRAMS:
                     yield pytest.param(line, id=f"{path.name}: {line}")
 
 
@@ -33,6 +34,16 @@ def test_command_runs(line, tmp_path):
                             capture_output=True, env=environment, timeout=120)
     assert result.returncode in (0, 1), (
         f"{line}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+
+
+def test_the_readme_shows_the_example_as_it_is(tmp_path):
+    readme = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"^```cpp\n(.*?)^```", readme, re.M | re.S)
+    assert code in (ROOT / "examples/quantised_linear.cpp").read_text()
+    shown = re.search(r"^```text\n(recipe .*?)^```", readme, re.M | re.S)[1]
+    printed = subprocess.run([ASSAY.parent / "quantised_linear"], text=True,
+                             capture_output=True, check=True).stdout
+    assert printed == shown
 
 
 def test_the_readme_has_commands():
