@@ -10,10 +10,10 @@
 namespace assay::te {
 namespace {
 
-// Of the source, a block holds this many bytes of this many rows: few enough
-// pages for the TLB, long enough runs for the prefetcher.
-constexpr std::int64_t kBlockRows = 256;
-constexpr std::int64_t kBlockRowBytes = 256;
+// Of the source, a block holds long runs of few rows: as many streams as the
+// prefetcher follows. (Measured: 256 rows of 256 bytes take twice the time.)
+constexpr std::int64_t kBlockRows = 64;
+constexpr std::int64_t kBlockRowBytes = 8192;
 
 TransposeFn kernel_for(Device device, std::int64_t size) {
   const MovementKernels& kernels = movement_kernels(device);
