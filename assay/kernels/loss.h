@@ -10,6 +10,9 @@
 
 namespace assay {
 
+// Room that kept exponentials need beyond n: kernels write whole vectors.
+inline constexpr std::int64_t kExpPadding = 64;
+
 struct LogitStats {
   float max;      // of the row; -inf for none, unspecified where it holds NaN
   float sum_exp;  // sum of e^(x - max); NaN where the row holds NaN
@@ -21,7 +24,8 @@ struct LogitStats {
 // are within n u32 of the sum of magnitudes of the plain fp64 loops, near
 // sqrt(n) u32 in practice.
 struct LossRowKernels {
-  // `exps` null, or room for n: e^(x - max), for scaled().
+  // `exps` null, or room for n + kExpPadding: e^(x - max), in an order that
+  // scaled() of the same table undoes.
   LogitStats (*stats)(const std::byte* logits, std::int64_t n, bool with_sum,
                       float* exps);
   // out[i] = e^(logits[i] - max) * factor - offset. `out` may be `logits`.

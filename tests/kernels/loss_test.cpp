@@ -31,7 +31,7 @@ void check(const LossKernels& kernels, DType dtype, std::int64_t n,
   const auto x = logits(dtype, n, scale);
   const LossRowKernels& ours = kernels.rows[float_width(dtype)];
   const LossRowKernels& theirs = reference().rows[float_width(dtype)];
-  std::vector<float> exps(static_cast<std::size_t>(n));
+  std::vector<float> exps(static_cast<std::size_t>(n + kExpPadding));
   const LogitStats a = ours.stats(x.data(), n, true, exps.data());
   const LogitStats b = theirs.stats(x.data(), n, true, nullptr);
   EXPECT_EQ(a.max, b.max);
@@ -69,7 +69,7 @@ TEST(LossKernels, NonFiniteLogits) {
   for (const LossKernels* kernels : all_loss_kernels())
     for (std::int64_t at : {0, 5, 16, 40}) {
       const LossRowKernels& rows = kernels->rows[0];
-      std::vector<float> x(41, 1.0f), exps(41);
+      std::vector<float> x(41, 1.0f), exps(41 + kExpPadding);
       const auto* bytes = reinterpret_cast<const std::byte*>(x.data());
       const auto stats = [&] {
         return rows.stats(bytes, 41, false, exps.data());

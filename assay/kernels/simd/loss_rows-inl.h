@@ -7,82 +7,93 @@ namespace assay {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// bf16 is read and written as even and odd elements, which needs no shuffles;
+// kept exponentials are in that order.
 template <class Stored>
 struct LossRows {
   using T = typename Stored::T;
-  static constexpr int kUnroll = 4;
-  static constexpr std::int64_t kStep = kUnroll * kFloats;
+  using Pairs = typename Paired<Stored, Stored>::Load;
+  static constexpr std::int64_t kStep = 2 * kFloats;
 
-  static HWY_INLINE FVec add(const FVec (&v)[kUnroll]) {
-    return hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3]));
+  // Two vectors of elements from i on; those beyond n are `fill`.
+  static HWY_INLINE TwoVecs load_at(const T* x, std::int64_t i, std::int64_t n,
+                                    const T* fill) {
+    if (i + kStep <= n) return Pairs::load2(x + i);
+    alignas(64) T padded[kStep];
+    std::memcpy(padded, fill, sizeof(padded));
+    std::memcpy(padded, x + i, static_cast<std::size_t>(n - i) * sizeof(T));
+    return Pairs::load2(padded);
   }
-  static HWY_INLINE float total(FVec v) {
-    return hn::GetLane(hn::SumOfLanes(FTag(), v));
+  static HWY_INLINE void store_at(TwoVecs v, std::int64_t i, std::int64_t n,
+                                  T* out) {
+    if (i + kStep <= n) return Pairs::store2(v, out + i);
+    alignas(64) T padded[kStep];
+    Pairs::store2(v, padded);
+    std::memcpy(out + i, padded, static_cast<std::size_t>(n - i) * sizeof(T));
   }
 
+  struct Fill {
+    alignas(64) T values[kStep];
+    explicit Fill(float x) {
+      Stored::store(constant(x), values);
+      Stored::store(constant(x), values + kFloats);
+    }
+  };
+
+  template <bool kSum>
   static float max_and_sum(const T* x, std::int64_t n, float* sum) {
     const FTag d;
     const float low = -std::numeric_limits<float>::infinity();
-    FVec top[kUnroll], sums[kUnroll];
-    for (auto& v : top) v = hn::Set(d, low);
-    for (auto& v : sums) v = hn::Zero(d);
-    std::int64_t i = 0;
-    for (; i + kStep <= n; i += kStep)
-      for (int k = 0; k < kUnroll; ++k) {
-        const auto v = Stored::load(x + i + k * kFloats);
-        top[k] = hn::Max(top[k], v);
-        sums[k] = hn::Add(sums[k], v);
+    const Fill least(low), none(0);
+    TwoVecs top[2] = {{constant(low), constant(low)},
+                      {constant(low), constant(low)}};
+    TwoVecs sums = {hn::Zero(d), hn::Zero(d)};
+    int turn = 0;
+    for (std::int64_t i = 0; i < n; i += kStep, turn ^= 1) {
+      const TwoVecs v = load_at(x, i, n, least.values);
+      top[turn] = {hn::Max(top[turn].a, v.a), hn::Max(top[turn].b, v.b)};
+      if constexpr (kSum) {
+        const TwoVecs s = i + kStep <= n ? v : load_at(x, i, n, none.values);
+        sums = {hn::Add(sums.a, s.a), hn::Add(sums.b, s.b)};
       }
-    for (; i + kFloats <= n; i += kFloats) {
-      const auto v = Stored::load(x + i);
-      top[0] = hn::Max(top[0], v);
-      sums[0] = hn::Add(sums[0], v);
     }
-    if (i < n) {
-      top[1] = hn::Max(top[1], load_some<Stored>(x + i, n - i, low));
-      sums[1] = hn::Add(sums[1], load_some<Stored>(x + i, n - i, 0));
-    }
-    *sum = total(add(sums));
-    const auto all = hn::Max(hn::Max(top[0], top[1]), hn::Max(top[2], top[3]));
+    *sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums.a, sums.b)));
+    const auto all =
+        hn::Max(hn::Max(top[0].a, top[0].b), hn::Max(top[1].a, top[1].b));
     return hn::GetLane(hn::MaxOfLanes(d, all));
   }
 
   template <bool kKeep>
   static float sum_exp(const T* x, std::int64_t n, float max, float* exps) {
     const FTag d;
-    const auto top = hn::Set(d, max);
-    FVec sums[kUnroll];
-    for (auto& v : sums) v = hn::Zero(d);
-    std::int64_t i = 0;
-    for (; i + kStep <= n; i += kStep)
-      for (int k = 0; k < kUnroll; ++k) {
-        const std::int64_t at = i + k * kFloats;
-        const auto e = exp_to_88(hn::Sub(Stored::load(x + at), top));
-        if constexpr (kKeep) hn::StoreU(e, d, exps + at);
-        sums[k] = hn::Add(sums[k], e);
+    const auto top = constant(max);
+    // e^(-inf - max) = 0: nothing is added. Where max is infinite the row has
+    // made NaN already.
+    const Fill least(-std::numeric_limits<float>::infinity());
+    TwoVecs sums = {hn::Zero(d), hn::Zero(d)};
+    for (std::int64_t i = 0; i < n; i += kStep) {
+      // The exponentials keep the core busy while memory has nothing to do:
+      // fetch the row that follows in a matrix. Past the end it is ignored.
+      hwy::Prefetch(x + i + n);
+      if constexpr (sizeof(T) == 4) hwy::Prefetch(x + i + n + kFloats);
+      const TwoVecs v = load_at(x, i, n, least.values);
+      const auto a = exp_to_88(hn::Sub(v.a, top));
+      const auto b = exp_to_88(hn::Sub(v.b, top));
+      if constexpr (kKeep) {
+        hn::StoreU(a, d, exps + i);
+        hn::StoreU(b, d, exps + i + kFloats);
       }
-    for (; i + kFloats <= n; i += kFloats) {
-      const auto e = exp_to_88(hn::Sub(Stored::load(x + i), top));
-      if constexpr (kKeep) hn::StoreU(e, d, exps + i);
-      sums[0] = hn::Add(sums[0], e);
+      sums = {hn::Add(sums.a, a), hn::Add(sums.b, b)};
     }
-    if (i < n) {
-      // The fill makes e^(-inf) = 0, but NaN where the maximum is infinite.
-      const auto some = hn::FirstN(d, static_cast<std::size_t>(n - i));
-      const auto e =
-          exp_to_88(hn::Sub(load_some<Stored>(x + i, n - i, max), top));
-      if constexpr (kKeep) store_some<StoredF32>(e, n - i, exps + i);
-      sums[1] = hn::Add(sums[1], hn::IfThenElseZero(some, e));
-    }
-    return total(add(sums));
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(sums.a, sums.b)));
   }
 
   static LogitStats stats(const std::byte* logits, std::int64_t n,
                           bool with_sum, float* exps) {
     const T* x = reinterpret_cast<const T*>(logits);
     LogitStats out;
-    out.max = max_and_sum(x, n, &out.sum);
-    if (!with_sum) out.sum = 0;
+    out.max = with_sum ? max_and_sum<true>(x, n, &out.sum)
+                       : max_and_sum<false>(x, n, &out.sum);
     out.sum_exp = exps == nullptr ? sum_exp<false>(x, n, out.max, nullptr)
                                   : sum_exp<true>(x, n, out.max, exps);
     return out;
@@ -90,20 +101,15 @@ struct LossRows {
 
   static void gradient(const std::byte* logits, std::int64_t n, float max,
                        float factor, float offset, std::byte* bytes) {
-    const FTag d;
     const T* x = reinterpret_cast<const T*>(logits);
     T* out = reinterpret_cast<T*>(bytes);
-    const auto top = hn::Set(d, max);
-    const auto f = hn::Set(d, factor), o = hn::Set(d, offset);
-    std::int64_t i = 0;
-    for (; i + kFloats <= n; i += kFloats) {
-      const auto e = exp_to_88(hn::Sub(Stored::load(x + i), top));
-      Stored::store(hn::MulSub(e, f, o), out + i);
-    }
-    if (i < n) {
-      const auto e =
-          exp_to_88(hn::Sub(load_some<Stored>(x + i, n - i, max), top));
-      store_some<Stored>(hn::MulSub(e, f, o), n - i, out + i);
+    const auto top = constant(max), f = constant(factor), o = constant(offset);
+    const Fill zeros(0);
+    for (std::int64_t i = 0; i < n; i += kStep) {
+      const TwoVecs v = load_at(x, i, n, zeros.values);
+      store_at({hn::MulSub(exp_to_88(hn::Sub(v.a, top)), f, o),
+                hn::MulSub(exp_to_88(hn::Sub(v.b, top)), f, o)},
+               i, n, out);
     }
   }
 
@@ -111,14 +117,11 @@ struct LossRows {
                      float offset, std::byte* bytes) {
     const FTag d;
     T* out = reinterpret_cast<T*>(bytes);
-    const auto f = hn::Set(d, factor), o = hn::Set(d, offset);
-    std::int64_t i = 0;
-    for (; i + kFloats <= n; i += kFloats)
-      Stored::store(hn::MulSub(hn::LoadU(d, exps + i), f, o), out + i);
-    if (i < n)
-      store_some<Stored>(
-          hn::MulSub(load_some<StoredF32>(exps + i, n - i, 0), f, o), n - i,
-          out + i);
+    const auto f = constant(factor), o = constant(offset);
+    for (std::int64_t i = 0; i < n; i += kStep)
+      store_at({hn::MulSub(hn::LoadU(d, exps + i), f, o),
+                hn::MulSub(hn::LoadU(d, exps + i + kFloats), f, o)},
+               i, n, out);
   }
 
   static constexpr LossRowKernels kTable = {&stats, &gradient, &scaled};

@@ -93,8 +93,8 @@ Problem check(std::string_view op, const Tensor& logits, const Tensor& target,
 
 std::vector<float>& scratch(std::int64_t n) {
   thread_local std::vector<float> exps;
-  if (static_cast<std::int64_t>(exps.size()) < n)
-    exps.resize(static_cast<std::size_t>(n));
+  const auto room = static_cast<std::size_t>(n + kExpPadding);
+  if (exps.size() < room) exps.resize(room);
   return exps;
 }
 
