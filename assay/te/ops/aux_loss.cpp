@@ -97,27 +97,24 @@ Tensor router_aux_scores_backward(const Tensor& d_scores_in,
   const std::int64_t n = shape.columns;
   Tensor out = Tensor::empty(dtype, d_scores.shape(), device);
   require_high_precision(kOp, "dtype", out);
-  for_row_blocks(
-      shape.rows, rows_of_bytes(4 * n),
-      [&](std::int64_t begin, std::int64_t end) {
-        std::vector<double> g(static_cast<std::size_t>(n));
-        std::vector<float> y(static_cast<std::size_t>(n));
-        for (std::int64_t t = begin; t < end; ++t) {
-          const float* kept = saved.data<float>() + t * n;
-          load_as_doubles(d_scores.dtype(), d_scores.view.data, t * n, n,
-                          g.data());
-          if (function == ScoreFunction::kSoftmax) {
-            softmax_gradient(kept, nullptr, n, precision, dtype, g.data());
-          } else {
-            activation_values(function, kept, n, y.data());
-            norm_gradient(y.data(), nullptr, n, precision, dtype, g.data());
-            activation_gradient(function, kept, n, g.data());
-          }
-          for (std::int64_t i = 0; i < n; ++i)
-            store_from_double(dtype, g[static_cast<std::size_t>(i)],
-                              out.mutable_data(), t * n + i);
-        }
-      });
+  for_row_blocks(shape.rows, rows_of_bytes(4 * n),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   GradientRow row(n, device);
+                   double* g = row.g.data();
+                   std::vector<float> y(static_cast<std::size_t>(n));
+                   for (std::int64_t t = begin; t < end; ++t) {
+                     const float* kept = saved.data<float>() + t * n;
+                     row.load(d_scores, t);
+                     if (function == ScoreFunction::kSoftmax) {
+                       softmax_gradient(kept, nullptr, n, precision, dtype, g);
+                     } else {
+                       activation_values(function, kept, n, y.data());
+                       norm_gradient(y.data(), nullptr, n, precision, dtype, g);
+                       activation_gradient(function, kept, n, g);
+                     }
+                     row.store(out, t);
+                   }
+                 });
   return out;
 }
 

@@ -289,28 +289,25 @@ Tensor router_topk_backward(const Tensor& d_probs_in, const Tensor& map_in,
   const bool softmax = options.score_function == ScoreFunction::kSoftmax;
   Tensor out = Tensor::empty(dtype, d_probs.shape(), device);
   for_token_blocks(shape.rows, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> g(static_cast<std::size_t>(n));
+    GradientRow row(n, device);
+    double* g = row.g.data();
     std::vector<float> y(static_cast<std::size_t>(n));
     for (std::int64_t t = begin; t < end; ++t) {
       const float* kept = saved.data<float>() + t * n;
       const std::uint8_t* used = map.data<std::uint8_t>() + t * n;
+      row.load(d_probs, t);
       for (std::int64_t i = 0; i < n; ++i)
-        g[static_cast<std::size_t>(i)] =
-            used[i] ? options.scaling_factor *
-                          load_as_double(dtype, d_probs.view.data, t * n + i)
-                    : 0.0;
+        g[i] = used[i] ? options.scaling_factor * g[i] : 0.0;
       if (softmax) {
         softmax_gradient(kept, options.use_pre_softmax ? nullptr : used, n,
-                         precision, dtype, g.data());
+                         precision, dtype, g);
       } else {
         activation_values(options.score_function, kept, n, y.data());
         if (options.topk > 1)
-          norm_gradient(y.data(), used, n, precision, dtype, g.data());
-        activation_gradient(options.score_function, kept, n, g.data());
+          norm_gradient(y.data(), used, n, precision, dtype, g);
+        activation_gradient(options.score_function, kept, n, g);
       }
-      for (std::int64_t i = 0; i < n; ++i)
-        store_from_double(dtype, g[static_cast<std::size_t>(i)],
-                          out.mutable_data(), t * n + i);
+      row.store(out, t);
     }
   });
   return out;

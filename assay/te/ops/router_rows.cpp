@@ -82,6 +82,22 @@ double TokenScorer::sum(const float* values, std::int64_t n) const {
                 [&](std::int64_t i) { return values[i]; });
 }
 
+void GradientRow::load(const Tensor& tensor, std::int64_t t) {
+  const auto n = static_cast<std::int64_t>(g.size());
+  const std::int64_t bytes = n * traits(tensor.dtype()).bits / 8;
+  convert_.widen[float_width(tensor.dtype())](
+      tensor.data<std::byte>() + t * bytes, n, row_.data());
+  std::copy(row_.begin(), row_.end(), g.begin());
+}
+
+void GradientRow::store(Tensor& tensor, std::int64_t t) {
+  const auto n = static_cast<std::int64_t>(g.size());
+  const std::int64_t bytes = n * traits(tensor.dtype()).bits / 8;
+  for (std::size_t i = 0; i < g.size(); ++i) row_[i] = static_cast<float>(g[i]);
+  convert_.narrow[float_width(tensor.dtype())](
+      row_.data(), n, tensor.mutable_data() + t * bytes);
+}
+
 void softmax_gradient(const float* y, const std::uint8_t* used, std::int64_t n,
                       InternalPrecision precision, DType dtype, double* g) {
   const double dot = sum_of(precision, dtype, n, [&](std::int64_t i) {

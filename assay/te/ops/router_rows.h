@@ -49,6 +49,24 @@ class TokenScorer {
   std::vector<std::int32_t> keys_, indices_;
 };
 
+// One token's gradient as fp64, in from and out to tensors by way of fp32.
+class GradientRow {
+ public:
+  GradientRow(std::int64_t n, Device device)
+      : g(static_cast<std::size_t>(n)),
+        row_(static_cast<std::size_t>(n)),
+        convert_(convert_kernels(device)) {}
+  // Row t of a contiguous tensor [T, n].
+  void load(const Tensor& tensor, std::int64_t t);
+  void store(Tensor& tensor, std::int64_t t);
+
+  std::vector<double> g;
+
+ private:
+  std::vector<float> row_;
+  const ConvertKernels& convert_;
+};
+
 // Gradients of one token, in place on n values `g`; `used` null: all of them,
 // else those with used[i] != 0, the others become 0.
 //   softmax: g = y (g - sum g y);  y / (sum y + eps): g = g / s - sum g y / s^2
