@@ -1,9 +1,10 @@
-// One call over many tensors: scaling with an overflow flag, and norms.
+// One call over many tensors: scaling with an overflow flag, norms, and the
+// scales of sharded FP8 weights.
 //
-// Sources: NVTE multi_tensor.h (multi_tensor_scale, _l2norm, _unscale_l2norm;
-// apex semantics). Tensors f32, bf16 or f16, mixed in one list; empty lists
-// and empty tensors are allowed. Results do not depend on the number of
-// threads. Thread-safe.
+// Sources: NVTE multi_tensor.h (multi_tensor_scale, _l2norm, _unscale_l2norm,
+// _compute_scale_and_scale_inv, _compute_scale_inv_e8m0; apex semantics).
+// Tensors f32, bf16 or f16, mixed in one list; empty lists and empty tensors
+// are allowed. Results do not depend on the number of threads. Thread-safe.
 #pragma once
 
 #include <span>
@@ -43,5 +44,24 @@ Norms multi_tensor_l2norm(std::span<const Tensor> tensors,
 Norms multi_tensor_unscale_l2norm(std::span<const Tensor> tensors,
                                   float inv_scale,
                                   MultiTensorNormOptions options = {});
+
+struct FormatScale {
+  float fp8_max = 448;
+  bool pow2 = false;
+  float epsilon = 0;
+};
+
+// scales[i] = compute_scale(amaxes[i]) of te/quantize/scale.h, with FLT_MAX for
+// an infinite quotient, and scale_invs[i] its inverse, element by element, in
+// place. f32 of equal shapes, contiguous.
+void multi_tensor_compute_scale_and_scale_inv(std::span<const Tensor> amaxes,
+                                              std::span<Tensor> scales,
+                                              std::span<Tensor> scale_invs,
+                                              FormatScale format = {});
+
+// E8M0 codes of amax * fp32(1 / 448), rounded up, in place. amaxes f32, bf16 or
+// f16; scale_invs e8m0 or u8 of equal shapes, contiguous.
+void multi_tensor_compute_scale_inv_e8m0(std::span<const Tensor> amaxes,
+                                         std::span<Tensor> scale_invs);
 
 }  // namespace assay::te

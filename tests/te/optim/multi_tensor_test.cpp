@@ -96,6 +96,33 @@ TEST(MultiTensor, SameBitsForAnyNumberOfThreads) {
       "multi tensor");
 }
 
+// F01 among them: an amax whose quotient overflows, and those without one.
+TEST(MultiTensor, F01_ScalesOfTinyAndOddAmaxes) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<Tensor> amax = {make_tensor({448, 3, 1e-38, 0}, {4}),
+                                    make_tensor({inf, std::nan("")}, {2})};
+  std::vector<Tensor> scale = {Tensor::empty(DType::kF32, {4}),
+                               Tensor::empty(DType::kF32, {2})};
+  std::vector<Tensor> inverse = {Tensor::empty(DType::kF32, {4}),
+                                 Tensor::empty(DType::kF32, {2})};
+  multi_tensor_compute_scale_and_scale_inv(amax, scale, inverse);
+  const double top = static_cast<double>(std::numeric_limits<float>::max());
+  EXPECT_EQ(values_of(scale[0]),
+            (std::vector<double>{1, static_cast<double>(448.0f / 3), top, 1}));
+  EXPECT_EQ(values_of(scale[1]), (std::vector<double>{1, 1}));
+  EXPECT_EQ(values_of(inverse[0])[1], static_cast<double>(1.0f / (448.0f / 3)));
+  multi_tensor_compute_scale_and_scale_inv(amax, scale, inverse,
+                                           {.pow2 = true});
+  EXPECT_EQ(values_of(scale[0])[1], 128);
+  // 448 / 448 = 2^0, 449 / 448 rounds up to 2^1, 0 is 2^-127.
+  const std::vector<Tensor> blocks = {make_tensor({448, 449, 0}, {3})};
+  std::vector<Tensor> codes = {Tensor::empty(DType::kE8M0, {3})};
+  multi_tensor_compute_scale_inv_e8m0(blocks, codes);
+  EXPECT_EQ(codes[0].data<std::uint8_t>()[0], 127);
+  EXPECT_EQ(codes[0].data<std::uint8_t>()[1], 128);
+  EXPECT_EQ(codes[0].data<std::uint8_t>()[2], 0);
+}
+
 TEST(MultiTensor, ListsThatDoNotFitAreErrors) {
   const std::vector<Tensor> in = {make_tensor({1}, {1})};
   std::vector<Tensor> none;
