@@ -122,11 +122,16 @@ void set_nvfp4_amax(std::string_view name, GemmSide& side,
   side.row_alpha.assign(amax.data<float>(), amax.data<float>() + amax.numel());
 }
 
+// MXFP8 and what is not quantised keep columnwise data as M x K.
+bool is_transposed(const QuantizedData& q) {
+  return q.columnwise && q.mode != ScalingMode::kMXFP8 &&
+         q.mode != ScalingMode::kIdentity;
+}
+
 // Rows and columns of the matrix that q's direction is stored as.
 MatrixShape stored_shape(const QuantizedData& q, const Shape& shape) {
   const MatrixShape m = matrix_shape(shape);
-  const bool transposed = q.columnwise && q.mode != ScalingMode::kMXFP8;
-  return transposed ? MatrixShape{m.columns, m.rows} : m;
+  return is_transposed(q) ? MatrixShape{m.columns, m.rows} : m;
 }
 
 void require_data(std::string_view name, const QuantizedData& q,
@@ -153,9 +158,8 @@ GemmSide quantized_side(std::string_view name, const QuantizedTensor& tensor,
   side.owners.push_back(contiguous(q.data));
   const MatrixShape stored = stored_shape(q, tensor.shape);
   require_data(name, q, stored);
-  const bool transposed = q.columnwise && q.mode != ScalingMode::kMXFP8;
   set_matrix(side.view, side.owners.back(), stored.rows, stored.columns,
-             k_last != transposed);
+             k_last != is_transposed(q));
   side.view.dtype = q.format;
   switch (q.mode) {
     case ScalingMode::kTensor:

@@ -37,6 +37,7 @@ enum class ScaleLayout : std::uint8_t {
 //                  ceil(K/128)
 // kMXFP8    M x K, M x K/32            M x K (not transposed!), M/32 x K
 // kNVFP4    M x K/2 bytes, M x K/16    K x M/2 bytes, K x M/16
+// kIdentity M x K, none                M x K (not transposed), none
 // (scales in ScaleLayout::kCompact; blocks always run along the direction that
 // the GEMM sums over: K for rowwise, M for columnwise). Shapes of kGemmReady:
 // quantize/layout.h.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "assay/te/ops/gemm.h"
 #include "assay/te/quantize/block128.h"
 #include "assay/te/quantize/current.h"
 #include "assay/te/quantize/delayed.h"
@@ -68,6 +69,19 @@ TEST(Identity, KeepsTheValuesInBothDirections) {
   EXPECT_EQ(q.columnwise->data.shape(), (Shape{6, 5}));
   expect_same_bits(dequantize(q, DType::kBF16), x, "values");
   EXPECT_EQ(floats(dequantize(q, DType::kF32)), floats(x));
+}
+
+// A 2 x 3 matrix by its columns: dw = dy^T x, by hand.
+TEST(Identity, ColumnsMultiplyAsTheTensorDoes) {
+  const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6}), dy = f32({2, 1}, {1, 10});
+  IdentityQuantizer identity;
+  identity.set_usage({false, true});
+  const Tensor dw = gemm_wgrad(dy, identity.quantize(x)).d;
+  EXPECT_EQ(dw.shape(), (Shape{1, 3}));
+  EXPECT_EQ(floats(dw), (Floats{41, 52, 63}));
+  identity.set_usage({true, false});
+  const Tensor y = gemm_fprop(identity.quantize(x), f32({1, 3}, {1, 1, 1})).d;
+  EXPECT_EQ(floats(y), (Floats{6, 15}));
 }
 
 TEST(Identity, CastsWhereItIsAsked) {
