@@ -8,7 +8,10 @@
 //   rounded to T for the product with v; backward: p and dS rounded to T; all
 //   products summed in fp32; out rounded once.
 // A head of bf16 whose operands hold a NaN, an infinity or a subnormal runs in
-// fp32. The bits do not depend on the number of threads.
+// fp32 (backward: the whole call): the bf16 units flush subnormals, and only
+// fp32 tiles leave excluded pairs out of a product. What bf16 units still flush
+// is below 2^-126 of p, dS or a sum. The bits do not depend on the number of
+// threads.
 #pragma once
 
 #include <span>

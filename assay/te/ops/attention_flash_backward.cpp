@@ -18,6 +18,9 @@ constexpr std::int64_t kTile = kKeyBlock * kQueryBlock;
 // of at least kLeastBlocks blocks. Fixed: a part has its own sum of dQ.
 constexpr std::int64_t kTasks = 32;
 constexpr std::int64_t kLeastBlocks = 8;
+// Blocks of keys that meet a block of queries together: it comes from the outer
+// caches once for all of them.
+constexpr std::int64_t kKeyGroup = 4;
 
 // dO . O and the log-sum-exp of every query, padded to whole blocks.
 struct RowTerms {
@@ -62,17 +65,18 @@ struct QuerySums {
 struct Scratch {
   explicit Scratch(const PackedHead& p)
       : memory(allocate_buffer(static_cast<std::size_t>(
-            (5 * kTile + kKeyBlock * (p.qk_dim + p.v_dim)) * 4))),
+            (5 * kTile + kKeyGroup * kKeyBlock * (p.qk_dim + p.v_dim)) * 4))),
         scores(reinterpret_cast<float*>(memory.get())),
         dp(scores + kTile),
         p_a(dp + kTile),
         ds_a(p_a + kTile),
         ds_b(ds_a + kTile),
         dk(ds_b + kTile),
-        dv(dk + kKeyBlock * p.qk_dim) {}
+        dv(dk + kKeyGroup * kKeyBlock * p.qk_dim) {}
 
   std::shared_ptr<std::byte> memory;
-  float *scores, *dp, *p_a, *ds_a, *ds_b, *dk, *dv;
+  float *scores, *dp, *p_a, *ds_a, *ds_b;
+  float *dk, *dv;  // of a group of key blocks
   TileMasks masks;
 };
 
@@ -91,22 +95,40 @@ class PartBackward {
         scratch_(packed) {}
 
   void run(const Part& part) {
-    for (std::int64_t b = part.begin; b < part.end; ++b) key_block(b);
+    for (std::int64_t b = part.begin; b < part.end; b += kKeyGroup)
+      key_group(b, std::min(part.end, b + kKeyGroup));
   }
 
  private:
-  void key_block(std::int64_t b) {
-    const std::int64_t begin = b * kKeyBlock;
-    const std::int64_t end = std::min(head_.keys, begin + kKeyBlock);
-    const BlockRange blocks =
-        query_blocks_of(head_, begin, end, packed_.columns);
-    std::fill_n(scratch_.dk, kKeyBlock * packed_.qk_dim, 0.0f);
-    std::fill_n(scratch_.dv, kKeyBlock * packed_.v_dim, 0.0f);
-    for (std::int64_t q = blocks.begin; q < blocks.end; ++q)
-      tile(b, q, begin, end);
+  std::int64_t last_key(std::int64_t b) const {
+    return std::min(head_.keys, (b + 1) * kKeyBlock);
+  }
+
+  void key_group(std::int64_t first, std::int64_t last) {
+    BlockRange all{packed_.q_blocks, 0}, own[kKeyGroup];
+    for (std::int64_t b = first; b < last; ++b) {
+      BlockRange& range = own[b - first];
+      range =
+          query_blocks_of(head_, b * kKeyBlock, last_key(b), packed_.columns);
+      if (range.begin >= range.end) continue;
+      all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
+    }
+    std::fill_n(scratch_.dk, kKeyGroup * kKeyBlock * packed_.qk_dim, 0.0f);
+    std::fill_n(scratch_.dv, kKeyGroup * kKeyBlock * packed_.v_dim, 0.0f);
+    for (std::int64_t q = all.begin; q < all.end; ++q)
+      for (std::int64_t b = first; b < last; ++b) {
+        const BlockRange& range = own[b - first];
+        if (q < range.begin || q >= range.end) continue;
+        dk_ = scratch_.dk + (b - first) * kKeyBlock * packed_.qk_dim;
+        dv_ = scratch_.dv + (b - first) * kKeyBlock * packed_.v_dim;
+        tile(b, q, b * kKeyBlock, last_key(b));
+      }
+    // The blocks of the group follow each other in memory as their keys do.
+    const std::int64_t begin = first * kKeyBlock;
+    const std::int64_t rows = last_key(last - 1) - begin;
     tiles_.store({.from = scratch_.dk,
                   .from_stride = packed_.qk_dim,
-                  .rows = end - begin,
+                  .rows = rows,
                   .columns = head_.qk_dim,
                   .factor = head_.scale,
                   .to = reinterpret_cast<std::byte*>(gradient_.dk +
@@ -115,7 +137,7 @@ class PartBackward {
     tiles_.store(
         {.from = scratch_.dv,
          .from_stride = packed_.v_dim,
-         .rows = end - begin,
+         .rows = rows,
          .columns = head_.v_dim,
          .to = reinterpret_cast<std::byte*>(gradient_.dv + begin * head_.v_dim),
          .to_stride = head_.v_dim});
@@ -161,7 +183,7 @@ class PartBackward {
                    p.columns,
                    s.p_a,
                    p.query_block(p.d_out_by_query, p.v_dim, q),
-                   s.dv,
+                   dv_,
                    true,
                    keep}
         .run(tiles_, KeepOf::kMK);
@@ -170,7 +192,7 @@ class PartBackward {
                    p.columns,
                    s.ds_a,
                    p.query_block(p.q_by_query, p.qk_dim, q),
-                   s.dk,
+                   dk_,
                    true,
                    keep}
         .run(tiles_, KeepOf::kMK);
@@ -201,6 +223,7 @@ class PartBackward {
   QuerySums& sums_;
   std::int64_t part_;
   Scratch scratch_;
+  float *dk_ = nullptr, *dv_ = nullptr;  // of the block at work
 };
 
 // Heads [begin, end): those that share a bias gradient, else one.

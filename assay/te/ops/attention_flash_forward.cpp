@@ -16,30 +16,47 @@ namespace {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kTile = kKeyBlock * kQueryBlock;
 
-// What one thread needs for one block of queries.
+// Blocks of queries that one task takes through the keys together: each block
+// of keys comes from the outer caches once for all of them.
+constexpr std::int64_t kQueryGroup = 4;
+
+// What the blocks of one task use one after the other.
 struct Scratch {
   explicit Scratch(std::int64_t v_dim)
-      : memory(allocate_buffer(static_cast<std::size_t>(
-            (2 * kTile + 2 * v_dim * kQueryBlock) * 4))),
+      : memory(allocate_buffer(
+            static_cast<std::size_t>((2 * kTile + v_dim * kQueryBlock) * 4))),
         scores(reinterpret_cast<float*>(memory.get())),
         probabilities(scores + kTile),
-        sums(probabilities + kTile),
-        rows(sums + v_dim * kQueryBlock) {}
+        rows(probabilities + kTile) {}
 
   std::shared_ptr<std::byte> memory;
   float *scores, *probabilities;
-  float* sums;  // v_dim x columns: out, transposed, not normalised
   float* rows;  // columns x v_dim
-  alignas(64) float max[kQueryBlock], sum[kQueryBlock];
   alignas(64) float correction[kQueryBlock];
   TileMasks masks;
+};
+
+// What one block of queries keeps from key block to key block.
+struct Running {
+  explicit Running(std::int64_t v_dim)
+      : memory(
+            allocate_buffer(static_cast<std::size_t>(v_dim * kQueryBlock * 4))),
+        sums(reinterpret_cast<float*>(memory.get())) {
+    std::fill_n(max, kQueryBlock, kNone);
+    std::fill_n(sum, kQueryBlock, 0.0f);
+  }
+
+  std::shared_ptr<std::byte> memory;
+  float* sums;  // v_dim x columns: out, transposed, not normalised
+  alignas(64) float max[kQueryBlock], sum[kQueryBlock];
+  bool started = false;
 };
 
 class BlockForward {
  public:
   BlockForward(const AttentionTiles& tiles, const AttentionHead& head,
                const PackedHead& packed, const AttentionOutput& out,
-               std::int64_t block)
+               std::int64_t block, Scratch& scratch)
       : tiles_(tiles),
         head_(head),
         packed_(packed),
@@ -47,20 +64,14 @@ class BlockForward {
         block_(block),
         first_(block * packed.columns),
         last_(std::min(head.queries, first_ + packed.columns)),
-        scratch_(packed.v_dim) {}
+        blocks_(key_blocks_of(head, first_, last_)),
+        scratch_(scratch),
+        running_(packed.v_dim) {}
 
-  void run() {
-    std::fill_n(scratch_.max, kQueryBlock, kNone);
-    std::fill_n(scratch_.sum, kQueryBlock, 0.0f);
-    const BlockRange blocks = key_blocks_of(head_, first_, last_);
-    for (std::int64_t b = blocks.begin; b < blocks.end; ++b) key_block(b);
-    if (!started_)
-      std::fill_n(scratch_.sums, packed_.v_dim * packed_.columns, 0.0f);
-    finish();
-  }
+  const BlockRange& blocks() const { return blocks_; }
 
- private:
   void key_block(std::int64_t b) {
+    if (b < blocks_.begin || b >= blocks_.end) return;
     Scratch& s = scratch_;
     const std::int64_t columns = packed_.columns;
     tiles_.product(kKeyBlock, columns, packed_.qk_dim,
@@ -76,37 +87,25 @@ class BlockForward {
                      .added = s.masks.added,
                      .keep = s.masks.keep,
                      .dropped = s.masks.dropped,
-                     .max = s.max,
-                     .sum = s.sum,
+                     .max = running_.max,
+                     .sum = running_.sum,
                      .correction = s.correction,
                      .probabilities = s.probabilities};
-    if (tiles_.softmax(tile) && started_)
-      tiles_.scale_columns(s.sums, packed_.v_dim, columns, s.correction);
+    if (tiles_.softmax(tile) && running_.started)
+      tiles_.scale_columns(running_.sums, packed_.v_dim, columns, s.correction);
     add_values(b);
-    started_ = true;
-  }
-
-  void add_values(std::int64_t b) {
-    const std::byte* v = packed_.key_block(packed_.v_by_key, packed_.v_dim, b);
-    const CarefulProduct product{
-        .m = packed_.v_dim,
-        .n = packed_.columns,
-        .k = kKeyBlock,
-        .a = v,
-        .b = scratch_.probabilities,
-        .c = scratch_.sums,
-        .accumulate = started_,
-        .keep = packed_.ordinary ? nullptr : scratch_.masks.keep};
-    product.run(tiles_, KeepOf::kKN);
+    running_.started = true;
   }
 
   // Normalises, adds the sink to the denominator, turns and stores.
   void finish() {
     Scratch& s = scratch_;
+    if (!running_.started)
+      std::fill_n(running_.sums, packed_.v_dim * packed_.columns, 0.0f);
     alignas(64) float factor[kQueryBlock] = {};
     for (std::int64_t i = 0; i < last_ - first_; ++i)
       factor[i] = finish_query(i);
-    tiles_.transpose(s.sums, packed_.v_dim, packed_.columns, s.rows);
+    tiles_.transpose(running_.sums, packed_.v_dim, packed_.columns, s.rows);
     const std::int64_t bytes = traits(head_.dtype).bits / 8;
     tiles_.store({.from = s.rows,
                   .from_stride = packed_.v_dim,
@@ -118,9 +117,24 @@ class BlockForward {
                   .to_stride = out_.stride});
   }
 
+ private:
+  void add_values(std::int64_t b) {
+    const std::byte* v = packed_.key_block(packed_.v_by_key, packed_.v_dim, b);
+    const CarefulProduct product{
+        .m = packed_.v_dim,
+        .n = packed_.columns,
+        .k = kKeyBlock,
+        .a = v,
+        .b = scratch_.probabilities,
+        .c = running_.sums,
+        .accumulate = running_.started,
+        .keep = packed_.ordinary ? nullptr : scratch_.masks.keep};
+    product.run(tiles_, KeepOf::kKN);
+  }
+
   float finish_query(std::int64_t i) {
     constexpr auto kLn2 = static_cast<float>(1 / kLog2E);
-    float max = scratch_.max[i], sum = scratch_.sum[i], correction = 1;
+    float max = running_.max[i], sum = running_.sum[i], correction = 1;
     if (out_.row_max != nullptr) out_.row_max[first_ + i] = max * kLn2;
     if (head_.has_sink) {
       const float sink = head_.sink * static_cast<float>(kLog2E);
@@ -143,14 +157,35 @@ class BlockForward {
   const PackedHead& packed_;
   const AttentionOutput& out_;
   std::int64_t block_, first_, last_;
-  bool started_ = false;
-  Scratch scratch_;
+  BlockRange blocks_;
+  Scratch& scratch_;
+  Running running_;
 };
 
 struct Work {
   std::size_t head;
-  std::int64_t block;
+  std::int64_t begin, end;  // blocks of queries
 };
+
+void run(const AttentionTiles& tiles, const AttentionHead& head,
+         const PackedHead& packed, const AttentionOutput& out,
+         const Work& work) {
+  tiles.enter();
+  Scratch scratch(packed.v_dim);
+  std::vector<BlockForward> blocks;
+  blocks.reserve(static_cast<std::size_t>(kQueryGroup));
+  BlockRange keys{packed.k_blocks, 0};
+  for (std::int64_t b = work.begin; b < work.end; ++b) {
+    blocks.emplace_back(tiles, head, packed, out, b, scratch);
+    const BlockRange& own = blocks.back().blocks();
+    if (own.begin >= own.end) continue;
+    keys = {std::min(keys.begin, own.begin), std::max(keys.end, own.end)};
+  }
+  for (std::int64_t k = keys.begin; k < keys.end; ++k)
+    for (BlockForward& block : blocks) block.key_block(k);
+  for (BlockForward& block : blocks) block.finish();
+  tiles.leave();
+}
 
 // Runs `heads`; those the tables cannot hold are given back.
 std::vector<std::size_t> forward(const AttentionTiles& tiles,
@@ -166,14 +201,13 @@ std::vector<std::size_t> forward(const AttentionTiles& tiles,
       left.push_back(h);
       continue;
     }
-    for (std::int64_t b = 0; b < packed.heads[h].q_blocks; ++b)
-      work.push_back({h, b});
+    const std::int64_t n = packed.heads[h].q_blocks;
+    for (std::int64_t b = 0; b < n; b += kQueryGroup)
+      work.push_back({h, b, std::min(n, b + kQueryGroup)});
   }
   parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t w) {
-    const auto& [h, block] = work[static_cast<std::size_t>(w)];
-    tiles.enter();
-    BlockForward(tiles, heads[h], packed.heads[h], outputs[h], block).run();
-    tiles.leave();
+    const Work& one = work[static_cast<std::size_t>(w)];
+    run(tiles, heads[one.head], packed.heads[one.head], outputs[one.head], one);
   });
   return left;
 }
