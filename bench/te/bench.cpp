@@ -19,19 +19,33 @@ namespace {
 constexpr int kRuns = 7;
 constexpr double kLeastSeconds = 0.02;  // one run repeats shorter calls
 constexpr std::size_t kSlice = std::size_t{1} << 20;
+// A row that is bound by memory goes through as many sets of inputs as exceed
+// the largest caches, so that each call finds its own in memory. Outputs come
+// from the pool and land in the same place every time, the copy's too.
+constexpr double kBeyondCaches = 800e6;
+constexpr int kMostSets = 48;
 
-double seconds_of(const Body& body, int repeats) {
+// The same work on one or more sets of inputs.
+using Sets = std::vector<Body>;
+
+// Seconds a call, over `rounds` rounds through the sets.
+double seconds_of(const Sets& sets, int rounds) {
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) body();
+  for (int i = 0; i < rounds; ++i)
+    for (const Body& body : sets) body();
   const std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - begin;
-  return taken.count() / repeats;
+  return taken.count() / (rounds * static_cast<double>(sets.size()));
 }
 
-int repeats_of(const Body& body) {
-  body();  // first touch, caches of kernels
-  const double once = seconds_of(body, 1);
+int rounds_of(const Sets& sets) {
+  const double once = seconds_of(sets, 1) * static_cast<double>(sets.size());
   return once >= kLeastSeconds ? 1 : static_cast<int>(kLeastSeconds / once) + 1;
+}
+
+int set_count(double bytes) {
+  if (bytes <= 0) return 1;
+  return std::clamp(static_cast<int>(kBeyondCaches / bytes), 1, kMostSets);
 }
 
 double median(std::vector<double> values) {
@@ -40,36 +54,52 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// A copy that reads and writes `bytes` in all, on every core.
-Body copy_of(double bytes) {
-  const auto half = static_cast<std::int64_t>(bytes / 2);
-  auto from = Tensor::zeros(DType::kU8, {half});
-  auto to = Tensor::zeros(DType::kU8, {half});
-  return [from, to]() mutable {
-    const auto size = static_cast<std::size_t>(from.numel());
-    parallel_for(static_cast<std::int64_t>((size + kSlice - 1) / kSlice),
-                 [&](std::int64_t i) {
-                   const std::size_t at = static_cast<std::size_t>(i) * kSlice;
-                   std::memcpy(to.mutable_data() + at, from.view.data + at,
-                               std::min(kSlice, size - at));
-                 });
-  };
+void copy_all(const Tensor& from, Tensor& to) {
+  const auto size = static_cast<std::size_t>(from.numel());
+  parallel_for(static_cast<std::int64_t>((size + kSlice - 1) / kSlice),
+               [&](std::int64_t i) {
+                 const std::size_t at = static_cast<std::size_t>(i) * kSlice;
+                 std::memcpy(to.mutable_data() + at, from.view.data + at,
+                             std::min(kSlice, size - at));
+               });
+}
+
+// Copies that read and write `bytes` in all, on every core.
+Sets copies_of(double bytes) {
+  const Shape shape = {static_cast<std::int64_t>(bytes / 2)};
+  Sets sets;
+  Tensor to = Tensor::zeros(DType::kU8, shape);
+  for (int i = set_count(bytes); i > 0; --i) {
+    sets.push_back([from = Tensor::zeros(DType::kU8, shape), to]() mutable {
+      copy_all(from, to);
+    });
+  }
+  return sets;
+}
+
+Sets sets_of(const std::function<Body()>& prepare, double bytes) {
+  Sets sets;
+  for (int i = set_count(bytes); i > 0; --i) sets.push_back(prepare());
+  return sets;
 }
 
 void measure(const Row& row) {
   struct Side {
-    Body body;
-    int repeats;
+    Sets sets;
+    int rounds = 1;
     std::vector<double> taken;
   };
   std::vector<Side> sides;
-  sides.push_back({row.prepare(), 1, {}});
-  if (row.bytes > 0) sides.push_back({copy_of(row.bytes), 1, {}});
-  if (row.prepare_peer) sides.push_back({row.prepare_peer(), 1, {}});
-  for (Side& side : sides) side.repeats = repeats_of(side.body);
+  sides.push_back({sets_of(row.prepare, row.bytes)});
+  if (row.bytes > 0) sides.push_back({copies_of(row.bytes)});
+  if (row.prepare_peer) sides.push_back({sets_of(row.prepare_peer, 0)});
+  for (Side& side : sides) {
+    seconds_of(side.sets, 1);  // first touch, caches of kernels
+    side.rounds = rounds_of(side.sets);
+  }
   for (int run = 0; run < kRuns; ++run)
     for (Side& side : sides)
-      side.taken.push_back(seconds_of(side.body, side.repeats));
+      side.taken.push_back(seconds_of(side.sets, side.rounds));
 
   std::size_t next = 1;
   fmt::print("{{\"name\": \"{}\", \"ours\": {:.9g}", row.name,
