@@ -83,10 +83,24 @@ struct BlockMax {
   }
 };
 
-// Sixteen magnitudes of Row's dtype as fp32.
+// A vector in pieces of 128 bits: as BlockMax::reduce() stored it a moment ago.
+// A wider load would wait until all stores before it are in the cache.
+template <class D>
+HWY_INLINE hn::Vec<D> load_pieces(D d, const hn::TFromD<D>* p) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(*p) <= 16) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_pieces(half, p + hn::MaxLanes(half)),
+                       load_pieces(half, p));
+  }
+}
+
+// A vector of magnitudes of Row's dtype as fp32.
 template <typename Row>
 HWY_INLINE VF magnitudes_as_f32(const typename Row::Bits* bits) {
-  return Row::load(reinterpret_cast<const typename Row::T*>(bits));
+  const hn::Rebind<typename Row::Bits, DF> d;
+  return Row::widen(load_pieces(d, bits));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -59,6 +59,7 @@ struct RowF32 {
   using T = float;
   using Bits = std::uint32_t;
   static constexpr Bits kInfinity = 0x7f800000u;
+  static HWY_INLINE VF widen(VU bits) { return hn::BitCast(DF(), bits); }
   static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
   static HWY_INLINE void store(VF v, T* p) { hn::StoreU(v, DF(), p); }
   static float value(Bits magnitude) { return std::bit_cast<float>(magnitude); }
@@ -68,10 +69,10 @@ struct RowBf16 {
   using T = std::uint16_t;
   using Bits = std::uint16_t;
   static constexpr Bits kInfinity = 0x7f80u;
-  static HWY_INLINE VF load(const T* p) {
-    const VU wide = hn::PromoteTo(DU(), hn::LoadU(D16(), p));
-    return hn::BitCast(DF(), hn::ShiftLeft<16>(wide));
+  static HWY_INLINE VF widen(hn::Vec<D16> bits) {
+    return hn::BitCast(DF(), hn::ShiftLeft<16>(hn::PromoteTo(DU(), bits)));
   }
+  static HWY_INLINE VF load(const T* p) { return widen(hn::LoadU(D16(), p)); }
   static HWY_INLINE void store(VF v, T* p) {
     const DU du;
     const VU bits = hn::BitCast(du, v);
@@ -87,10 +88,10 @@ struct RowF16 {
   using Bits = std::uint16_t;
   static constexpr Bits kInfinity = 0x7c00u;
   using D = hn::Rebind<hwy::float16_t, DF>;
-  static HWY_INLINE VF load(const T* p) {
-    return hn::PromoteTo(
-        DF(), hn::LoadU(D(), reinterpret_cast<const hwy::float16_t*>(p)));
+  static HWY_INLINE VF widen(hn::Vec<D16> bits) {
+    return hn::PromoteTo(DF(), hn::BitCast(D(), bits));
   }
+  static HWY_INLINE VF load(const T* p) { return widen(hn::LoadU(D16(), p)); }
   static HWY_INLINE void store(VF v, T* p) {
     hn::StoreU(hn::DemoteTo(D(), v), D(), reinterpret_cast<hwy::float16_t*>(p));
   }

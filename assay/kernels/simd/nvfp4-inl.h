@@ -7,7 +7,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct E2m1 {
-  // |y| rounded to the grid and its code, as Fp8::encode has it: adding
+  // |y| rounded to the grid and its code, as Fp8::magnitude_code has it: adding
   // 2^(e + 22), e the exponent of |y| but at least 0, rounds; the exponent
   // joins by integer addition, with an even offset.
   struct Rounded {
@@ -18,15 +18,19 @@ struct E2m1 {
     const DF df;
     const DU du;
     constexpr std::uint32_t kOffset = 2;
+    const VF units = hn::Set(df, 0x1p22f);
+    // As integers, for which NaN is large too.
     const VU magnitude =
         hn::Min(hn::BitCast(du, hn::Abs(y)),
                 hn::Set(du, std::bit_cast<std::uint32_t>(6.0f)));
-    const VU field = hn::Max(hn::And(magnitude, hn::Set(du, 0x7f800000)),
-                             hn::Set(du, 127u << 23));
-    const VU addend = hn::Add(field, hn::Set(du, (22u << 23) + kOffset));
-    const VF sum = hn::Add(hn::BitCast(df, magnitude), hn::BitCast(df, addend));
-    return {hn::Sub(sum, hn::BitCast(df, addend)),
-            hn::Add(hn::BitCast(du, sum), hn::ShiftRight<22>(field))};
+    const VF v = hn::BitCast(df, magnitude);
+    const VU power = hn::OrAnd(hn::Set(du, kOffset),
+                               hn::Max(magnitude, hn::Set(du, 127u << 23)),
+                               hn::Set(du, 0x7f800000));
+    const VF addend = hn::BitCast(df, power);
+    const VF sum = hn::MulAdd(addend, units, v);
+    return {hn::Sub(sum, hn::Mul(addend, units)),
+            hn::Add(hn::BitCast(du, sum), hn::ShiftRight<22>(power))};
   }
 
   // The four-bit code, other bits zero.
@@ -75,6 +79,17 @@ HWY_INLINE void store_nibbles(VU codes, std::uint8_t* out) {
 #endif
 }
 
+// The bits of `yes` where `mask` has them, else those of `no`. (Highway's
+// IfVecThenElse takes lanes before AVX-512.)
+HWY_INLINE VU select_bits(std::uint32_t mask, VU yes, VU no) {
+  const VU bits = hn::Set(DU(), mask);
+#if HWY_TARGET == HWY_AVX3
+  return hn::IfVecThenElse(bits, yes, no);
+#else
+  return hn::OrAnd(hn::AndNot(bits, no), bits, yes);
+#endif
+}
+
 // Pairs of bf16 elements in 32-bit words, none of them NaN: the byte of their
 // two codes in each lane, the bits above undefined.
 HWY_INLINE VU e2m1_bytes(VU words, VF factor) {
@@ -85,12 +100,10 @@ HWY_INLINE VU e2m1_bytes(VU words, VF factor) {
   const VF odd = hn::BitCast(df, hn::And(magnitude, hn::Set(du, 0xffff0000)));
   const VU low = E2m1::round(hn::Mul(even, factor)).code;
   const VU high = E2m1::round(hn::Mul(odd, factor)).code;
-  const VU codes = hn::OrAnd(hn::And(low, hn::Set(du, 7)),
-                             hn::ShiftLeft<4>(high), hn::Set(du, 0x70));
-  const VU even_signs = hn::And(hn::ShiftRight<12>(words), hn::Set(du, 8));
+  const VU codes = select_bits(0x07, low, hn::ShiftLeft<4>(high));
   const VU signs =
-      hn::OrAnd(even_signs, hn::ShiftRight<24>(words), hn::Set(du, 0x80));
-  return hn::Or(codes, signs);
+      select_bits(0x08, hn::ShiftRight<12>(words), hn::ShiftRight<24>(words));
+  return select_bits(0x77, codes, signs);
 }
 
 // e4m3_value() of every code that a scale can have.
@@ -162,6 +175,17 @@ struct Nvfp4 {
       hn::Store(most_of<Max>(x + i * kNvfp4Block, rows, stride), d, lane);
       amax[i] = *std::max_element(lane, lane + hn::Lanes(d));
     }
+  }
+
+  static HWY_INLINE bool any_nan(const Bits* amax) {
+    const hn::CappedTag<Bits, Max::kGroup> d;  // see load_pieces()
+    const hn::RebindToSigned<decltype(d)> di;
+    auto most = hn::Load(d, amax);
+    for (std::int64_t i = Max::kGroup; i < kMany; i += Max::kGroup)
+      most = hn::Max(most, hn::Load(d, amax + i));
+    return !hn::AllFalse(di,
+                         hn::Gt(hn::BitCast(di, most),
+                                hn::BitCast(di, hn::Set(d, Row::kInfinity))));
   }
 
   static HWY_INLINE void e4m3_codes(VF scale, float most, std::uint8_t* out) {
@@ -250,10 +274,11 @@ struct Nvfp4 {
     for (std::int64_t b = 0; b < across; b += kMany) {
       const std::int64_t n = std::min(kMany, across - b);
       const T* at = x + b * kNvfp4Block;
+      ask_ahead(at, kMany * kNvfp4Block);
       alignas(64) Bits amax[kMany] = {};
       std::uint8_t codes[kMany];
       find_amax<Max>(at, n, rows, stride, amax);
-      const bool nan = *std::max_element(amax, amax + kMany) > Row::kInfinity;
+      const bool nan = any_nan(amax);
       if (nan) find_amax<Numbers>(at, n, rows, stride, amax);
       if (run.four_over_six == FourOverSix::kNone)
         scales(amax, run.global, codes);
@@ -264,13 +289,27 @@ struct Nvfp4 {
     }
   }
 
+  // The factors of kMany codes; those without a block may be any.
+  static HWY_INLINE void look_up(const float* table, const std::uint8_t* codes,
+                                 float* factors) {
+    const DF df;
+    for (std::int64_t i = 0; i < kMany; i += lanes()) {
+      const auto code = hn::PromoteTo(DI(), hn::LoadU(D8(), codes + i));
+      const auto index = hn::Min(code, hn::Set(DI(), 126));
+      hn::Store(hn::GatherIndex(df, table, index), df, factors + i);
+    }
+  }
+
   static HWY_INLINE void encode_row(const Nvfp4Run& run, const T* x,
                                     std::int64_t first, std::int64_t n,
                                     const std::uint8_t* codes, bool nan) {
-    std::memcpy(run.scales + first, codes, static_cast<std::size_t>(n));
+    if (n == kMany)
+      std::memcpy(run.scales + first, codes, kMany);
+    else
+      std::memcpy(run.scales + first, codes, static_cast<std::size_t>(n));
     std::uint8_t* out = run.codes + first * kNvfp4Block / 2;
-    float factors[kMany];
-    for (std::int64_t i = 0; i < n; ++i) factors[i] = run.factors[codes[i]];
+    alignas(64) float factors[kMany];
+    look_up(run.factors, codes, factors);
     if (run.random != nullptr)
       return encode_blocks_random(x, factors, n, *run.random, first, out);
     std::int64_t i = 0;

@@ -18,9 +18,10 @@ struct ColumnTile {
   std::byte* data;
 };
 
-// Rows and columns of a tile at most: 64 x 128 elements stay in the first-level
-// cache beside the source; 128 rows are 64 bytes of FP4 codes.
-inline constexpr std::int64_t kTileRows = 128;
+// Rows and columns of a tile at most: 64 x 256 elements of 16 bits stay in the
+// first-level cache; 256 rows are the 16 FP4 blocks that a kernel takes at once
+// and 128 bytes of their codes.
+inline constexpr std::int64_t kTileRows = 256;
 inline constexpr std::int64_t kTileColumns = 64;
 
 struct TileArea {  // rows [row, row + rows), columns [column, column + columns)

@@ -11,7 +11,7 @@ namespace {
 
 // Columns of an area: with the rows of a tile it stays in the second-level
 // cache while both directions read it.
-constexpr std::int64_t kAreaColumns = 1024;
+constexpr std::int64_t kAreaColumns = 2048;
 
 float most_of(const std::vector<float>& parts) {
   float most = 0;
@@ -31,10 +31,10 @@ Nvfp4Work::Nvfp4Work(const NVFP4Options& options, Usage usage, const Tensor& x,
       kernels_(block_quant_kernels(x.device)),
       columnwise_(usage.columnwise),
       rowwise_(usage.rowwise) {
-  // Tiles and rows with an amax of their own are worked on whole rows at a
-  // time; tiles have the same codes in both directions, so that columns are
-  // made of rows.
-  const bool whole = options.with_2d || options.row_scaled;
+  // Tiles, rows with an amax of their own and rows without columns are worked
+  // on whole rows at a time; tiles have the same codes in both directions, so
+  // that columns are made of rows.
+  const bool whole = options.with_2d || options.row_scaled || !usage.columnwise;
   area_rows_ = whole ? kNvfp4Block : kTileRows;
   area_columns_ = whole ? std::max<std::int64_t>(columns_, 1) : kAreaColumns;
   if (usage.rowwise || (options.with_2d && usage.columnwise))
