@@ -1,10 +1,10 @@
 // Kernels of the activations: gelu, silu, relu and their gated forms, forward
 // and backward, over runs of stored elements.
 //
-// Formulas: NVTE 2.10 (activations), computed in fp32 from the stored input
-// and rounded once to the output dtype. gelu is the tanh form; 0.5 + 0.5 tanh u
-// is evaluated as the logistic function of 2u, the same number without the
-// cancellation for negative u.
+// Formulas: NVTE (docs/numerics.md, operators), computed in fp32 from the
+// stored input and rounded once to the output dtype. gelu is the tanh form; 0.5
+// + 0.5 tanh u is evaluated as the logistic function of 2u, the same number
+// without the cancellation for negative u.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // One head of attention as the kernels see it: where its rows are, what is
 // masked, what is added to its logits, and the plain loops over it.
 //
-// Formula (NVTE section 2.11), per query i and key j of the head:
+// Formula (NVTE, DotProductAttention), per query i and key j of the head:
 //   x[i][j] = scale * (q[i] . k[j])  + added[i][j]      logits
 //   p[i][j] = exp(x[i][j] - lse[i])                     0 where excluded
 //   lse[i]  = log(sum_j exp(x[i][j]) (+ exp(sink)))     -inf: no key, no sink

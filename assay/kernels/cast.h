@@ -4,7 +4,7 @@
 // Cast: code = sat(RN(float(x) * factor)), the product rounded to fp32 once,
 // ties to even, infinities and overflow saturated, NaN to nan_code(format).
 // Decode: float(code) * factor in fp32, rounded to nearest even; any NaN is
-// the quiet one with an empty payload. (NVTE fact sheet 2.1.) Outputs are
+// the quiet one with an empty payload. (NVTE; docs/numerics.md.) Outputs are
 // overwritten except where a kernel says otherwise. Every instruction set
 // gives the same bits. Inputs need no alignment; n = 0 is allowed.
 #pragma once

@@ -1,11 +1,11 @@
 // Kernels of dropout: a mask of one bit an element drawn from Philox4x32-10,
 // and its application.
 //
-// Source: NVTE 2.11 (dropout). Chunk c of 16 elements takes the four words at
-// positions offset .. offset + 3 of the stream with key `seed` and subsequence
-// c, as cuRAND numbers them. An element is dropped where its byte is below the
-// threshold. Bytes 2, 0 of words 0 .. 3 belong to elements 0 .. 7 in this
-// order, bytes 3, 1 to elements 8 .. 15.
+// Source: NVTE (docs/numerics.md, dropout). Chunk c of 16 elements takes the
+// four words at positions offset .. offset + 3 of the stream with key `seed`
+// and subsequence c, as cuRAND numbers them. An element is dropped where its
+// byte is below the threshold. Bytes 2, 0 of words 0 .. 3 belong to elements 0
+// .. 7 in this order, bytes 3, 1 to elements 8 .. 15.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ struct GemmView {
 // Scales of 128 consecutive k each, applied to the fp32 sum of their products:
 //   t = partial * first; sum = fma(t, second, sum)
 // with first the scale of the row, second that of the column, or the other way
-// round (NVTE section 2.4, "GEMM reference order").
+// round (NVTE, blockwise GEMM reference).
 struct GemmBlockScales {
   const float* row = nullptr;     // [ceil(K/128)][M]
   const float* column = nullptr;  // [ceil(K/128)][N]
@@ -71,7 +71,7 @@ inline constexpr std::int64_t kGemmScaleBlock = 128;
 inline constexpr std::int64_t kGemmChunk = 256;
 
 // u = x (linear + cubic x^2) of the tanh form, u' = linear + square x^2, as
-// NVTE's kernels spell them (section 2.10, trap T12).
+// NVTE's kernels spell them (trap T12).
 inline constexpr double kGeluLinear = 0.79788456, kGeluCubic = 0.03567741,
                         kGeluSlopeSquare = 0.1070322243;
 

@@ -1,6 +1,7 @@
 // Kernels of LayerNorm, RMSNorm and L2 normalisation over rows of a matrix.
 //
-// Formulas: NVTE 2.11 (normalization). With d = x - mean (RMSNorm: x),
+// Formulas: NVTE (docs/numerics.md, normalization). With d = x - mean (RMSNorm:
+// x),
 //   rsigma = 1 / sqrt(sum(d^2) / divisor + eps),  y = d rsigma,
 //   z = y gamma + beta,
 //   dx = rsigma (t - (y sum(t y) / divisor + sum(t) / divisor)),  t = dz gamma

@@ -1,7 +1,8 @@
 // Kernels of softmax over one row, forward and backward.
 //
-// Formulas: NVTE 2.11 (softmax). With l = scale x in fp32 and m its maximum,
-// y = e^(l - m) / sum(e^(l - m)), and dx = scale y (dy - sum(dy y)).
+// Formulas: NVTE (docs/numerics.md, softmax). With l = scale x in fp32 and m
+// its maximum, y = e^(l - m) / sum(e^(l - m)), and dx = scale y (dy - sum(dy
+// y)).
 #pragma once
 
 #include <cstdint>

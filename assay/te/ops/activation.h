@@ -1,12 +1,12 @@
 // Activations forward and backward: the eleven of TransformerEngine, the
 // clamped and bounded gated ones, and their forms scaled by a factor per row.
 //
-// Formulas and constants: NVTE 2.10; the enum and its parameters are in
-// kernels/activation.h. Inputs are float32, bfloat16 or float16, computed in
-// fp32 from the stored values and rounded once to the dtype of the input.
-// What is not above 0 is 0 in relu and srelu, and a clamp takes a NaN for its
-// bound, as NVTE's kernels have it; everywhere else a NaN stays. Tensors are
-// seen as matrices: the leading dimensions by the last one. A gated
+// Formulas and constants: NVTE (docs/numerics.md); the enum and its parameters
+// are in kernels/activation.h. Inputs are float32, bfloat16 or float16,
+// computed in fp32 from the stored values and rounded once to the dtype of the
+// input. What is not above 0 is 0 in relu and srelu, and a clamp takes a NaN
+// for its bound, as NVTE's kernels have it; everywhere else a NaN stays.
+// Tensors are seen as matrices: the leading dimensions by the last one. A gated
 // activation takes rows of 2H, gate half first, and gives rows of H. All
 // functions are thread-safe; results do not depend on the number of threads.
 #pragma once

@@ -1,5 +1,5 @@
 // Dot-product attention, forward and backward, as NVTE's DotProductAttention
-// defines it (sections 1.4 and 2.11), and the merge of partial results.
+// defines it, and the merge of partial results.
 //
 // Formula: kernels/attention.h. S = scale * Q K^T (+ bias) -> excluded pairs
 // take no part -> softmax in fp32 -> dropout -> times V. NVTE's unfused path

@@ -1,7 +1,7 @@
 // FP8 attention as NVTE's unfused path emulates it: quantise and dequantise
 // (QDQ) between the steps, everything else in the dtype of the inputs.
 //
-// Roles (section 2.11, and the order of NVTE's FP8EmulationFunc):
+// Roles (the order of NVTE's FP8EmulationFunc):
 //   forward   q, k, v = QDQ_qkv(q, k, v), one scale for the three
 //             x = scale * q k^T + bias -> p = softmax(x) -> dropout
 //             s = QDQ_s(p),  out = QDQ_o(s v)

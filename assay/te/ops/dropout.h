@@ -1,13 +1,13 @@
 // Dropout with a mask of one bit an element, forward and backward.
 //
-// Source: NVTE 2.11 (dropout), kernels/dropout.h. The probability counts in
-// steps of 1/256: an element is dropped where its random byte is below
-// floor(256 p), while what is kept is multiplied by 1 / (1 - p) in fp32 and
-// rounded once. Whether an element is dropped is a function of the state and
-// its flat index alone, so that a recomputed forward with the same state draws
-// the same mask. A dropped element is +0 whatever stood there, NaN included.
-// x and dy are float32, bfloat16 or float16 of any size. Thread-safe; results
-// do not depend on the number of threads.
+// Source: NVTE (docs/numerics.md, dropout), kernels/dropout.h. The probability
+// counts in steps of 1/256: an element is dropped where its random byte is
+// below floor(256 p), while what is kept is multiplied by 1 / (1 - p) in fp32
+// and rounded once. Whether an element is dropped is a function of the state
+// and its flat index alone, so that a recomputed forward with the same state
+// draws the same mask. A dropped element is +0 whatever stood there, NaN
+// included. x and dy are float32, bfloat16 or float16 of any size. Thread-safe;
+// results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>

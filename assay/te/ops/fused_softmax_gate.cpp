@@ -21,7 +21,7 @@ bool mask_fits(const FusedSoftmaxQuery& q) {
 
 }  // namespace
 
-// NVTE 2.11, FusedScaleMaskSoftmax kernel gate.
+// NVTE, FusedScaleMaskSoftmax kernel gate.
 bool fused_softmax_available(const FusedSoftmaxQuery& q) {
   const bool half = q.dtype == DType::kF16 || q.dtype == DType::kBF16;
   if (!q.fusion_enabled || !half) return false;

@@ -1,7 +1,7 @@
 // Matrix products of plain and quantised tensors: the three products of a
 // linear layer and the general one, with TransformerEngine's epilogues.
 //
-// Numerics (NVTE sections 2.4 to 2.6 and 2.9):
+// Numerics (NVTE; docs/numerics.md):
 //  - Sums are fp32 whatever the operands: NVTE's use_split_accumulator = true
 //    everywhere. fp32 operands are multiplied in fp32, not in TF32 as upstream
 //    (trap T4).

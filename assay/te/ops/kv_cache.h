@@ -1,5 +1,5 @@
 // Keys and values of the tokens so far, for inference: NVTE's InferenceParams
-// with its paged and non-paged managers (section 1.4).
+// with its paged and non-paged managers.
 //
 // Tokens live in pages of `page_size`; a cache that is not paged has one page
 // of `max_length` for each of `max_batch` sequences. Every layer has its own

@@ -1,14 +1,14 @@
 // LayerNorm, RMSNorm and L2 normalisation over the last dimension, forward and
 // backward.
 //
-// Formulas: NVTE 2.11 (normalization), kernels/norm.h. Tensors are seen as
-// matrices: the leading dimensions by the last one, H >= 1 columns. x and
-// gradients are float32, bfloat16 or float16 and of one dtype; gamma and beta
-// may have another of the three (a bf16 input with fp32 weights is exact, not
-// NaN). Everything is computed in fp32; z, dx, dgamma, dbeta are rounded once,
-// mean and rsigma are float32 of shape [rows]. A NaN or infinity makes its row
-// NaN. Parameter gradients are summed over fixed blocks of rows: no result
-// depends on the number of threads. All functions are thread-safe.
+// Formulas: NVTE (docs/numerics.md, normalization), kernels/norm.h. Tensors are
+// seen as matrices: the leading dimensions by the last one, H >= 1 columns. x
+// and gradients are float32, bfloat16 or float16 and of one dtype; gamma and
+// beta may have another of the three (a bf16 input with fp32 weights is exact,
+// not NaN). Everything is computed in fp32; z, dx, dgamma, dbeta are rounded
+// once, mean and rsigma are float32 of shape [rows]. A NaN or infinity makes
+// its row NaN. Parameter gradients are summed over fixed blocks of rows: no
+// result depends on the number of threads. All functions are thread-safe.
 #pragma once
 
 #include "assay/core/tensor.h"
@@ -81,7 +81,7 @@ NormBackward rmsnorm_backward_add(const Tensor& dz, const Tensor& x,
                                   const Tensor& gamma,
                                   const NormOptions& options = {});
 
-// y = x / sqrt(sum(x^2) + eps) over the last dimension (NVTE 1.8,
+// y = x / sqrt(sum(x^2) + eps) over the last dimension (NVTE,
 // L2Normalization); rsigma is the factor.
 struct L2NormForward {
   Tensor y, rsigma;

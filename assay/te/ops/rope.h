@@ -1,5 +1,5 @@
 // Rotary position embedding (RoPE), as NVTE's apply_rotary_pos_emb and its
-// fused kernels (sections 2.11, 3): the angles, and their use forward and
+// fused kernels (docs/numerics.md): the angles, and their use forward and
 // backward.
 //
 // Formula and rounding: kernels/rope.h. cos and sin are taken in fp32 of the

@@ -2,14 +2,14 @@
 // forward and backward, and the rule by which TransformerEngine chooses its
 // fused kernels for it.
 //
-// Formulas: NVTE 2.11 (softmax). x is float32, bfloat16 or float16; the
-// computation is fp32, one rounding to x's dtype. Rows run over all leading
-// dimensions. Causal masks exclude columns exactly: they are not read, their
-// results are zeros. A masked column takes the logit -10000 whatever x holds
-// there, NaN included, and a row whose maximum is -10000 is zeros with zero
-// gradients (the fused kernel; torch's fallback gives a uniform row). Else a
-// NaN, or an infinite maximum, makes its row NaN. Thread-safe; results do not
-// depend on the number of threads.
+// Formulas: NVTE (docs/numerics.md, softmax). x is float32, bfloat16 or
+// float16; the computation is fp32, one rounding to x's dtype. Rows run over
+// all leading dimensions. Causal masks exclude columns exactly: they are not
+// read, their results are zeros. A masked column takes the logit -10000
+// whatever x holds there, NaN included, and a row whose maximum is -10000 is
+// zeros with zero gradients (the fused kernel; torch's fallback gives a uniform
+// row). Else a NaN, or an infinite maximum, makes its row NaN. Thread-safe;
+// results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>

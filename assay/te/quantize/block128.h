@@ -2,7 +2,7 @@
 //
 // Of every block: scale = compute_scale(max |x|, fp8_max, {pow2, epsilon,
 // largest finite value of the input dtype}), code = sat(RN(x * scale)), stored
-// scale_inv = rn(1 / scale) (NVTE fact sheet 2.4; where NVTE's references
+// scale_inv = rn(1 / scale) (NVTE, docs/numerics.md; where NVTE's references
 // disagree the kernel's rule is followed: an infinite block has scale 1, NaN
 // elements do not count). Short blocks at the edges have scales of their own.
 // 1 x 128: rowwise and columnwise blocks are quantised independently from x.

@@ -23,7 +23,7 @@ struct CurrentScalingOptions {
 
 // Two passes: amax of x (NaN skipped), then with scale = compute_scale(amax,
 // fp8_max, {pow2, epsilon, FLT_MAX}) the cast of tensor_scaled.h. A tensor of
-// zeros, or with an infinity, has scale 1 (NVTE fact sheet 2.3; its Python
+// zeros, or with an infinity, has scale 1 (NVTE, docs/numerics.md; its Python
 // reference differs for infinities, the kernel is followed). `amax` of the
 // result is the reduced one before epsilon.
 class CurrentScalingQuantizer : public Quantizer {
@@ -34,7 +34,7 @@ class CurrentScalingQuantizer : public Quantizer {
 
   QuantizedTensor quantize(const Tensor& x) override;
   // Rounds x to `dtype` first: the operator's result is written before its
-  // amax is taken (fact sheet 2.3), unlike under delayed scaling.
+  // amax is taken (docs/numerics.md), unlike under delayed scaling.
   QuantizedTensor quantize_fused(const Tensor& x_f32, DType dtype) override;
   // One reduction for all of them.
   std::vector<QuantizedTensor> quantize_multi(

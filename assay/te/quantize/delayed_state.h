@@ -1,9 +1,10 @@
 // What delayed scaling remembers of earlier steps, and how a step's maxima
 // become the next scales.
 //
-// Source: NVTE fact sheet 2.2. Row 0 of the history is the staging row: every
-// quantisation leaves its amax there; an update moves it to the last row, so
-// row 1 is the oldest. Not thread-safe: one state belongs to one module.
+// Source: NVTE, delayed_scaling.cu and quantization.py. Row 0 of the history is
+// the staging row: every quantisation leaves its amax there; an update moves it
+// to the last row, so row 1 is the oldest. Not thread-safe: one state belongs
+// to one module.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +78,7 @@ void delayed_update_single(DelayedScalingState& state,
 
 // NVTE's Python form: amax = the column's maximum, where one NaN makes NaN, or
 // row 0; the history always moves; scale = rn(rn(1 / amax) * fp8_max) /
-// 2^-margin, in this order, as torch divides a number by a tensor (1 ulp beside
+// 2^margin, in this order, as torch divides a number by a tensor (1 ulp beside
 // the fused scale in a quarter of cases). Same guards. `reduced`, where not
 // empty, replaces row 0 first.
 void delayed_update_unfused(DelayedScalingState& state,

@@ -9,7 +9,7 @@ namespace assay::te {
 // matrix of blocks (1 x 128: M x ceil(K/128), columnwise K x ceil(M/128);
 // 128 x 128: ceil(M/128) x ceil(K/128), columnwise its transpose), kGemmReady
 // is C x roundup(R, 4), transposed, for 1 x 128, and R x roundup(C, 4) for
-// 128 x 128 (NVTE fact sheet 2.4). Throws Error{kUsage} for kSwizzled.
+// 128 x 128 (NVTE; docs/numerics.md). Throws Error{kUsage} for kSwizzled.
 Shape block128_scale_shape(ScalingMode mode, bool columnwise,
                            const Shape& shape, ScaleLayout layout);
 

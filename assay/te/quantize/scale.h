@@ -21,11 +21,11 @@ struct ScaleOptions {
   float value_for_inf = std::numeric_limits<float>::max();
 };
 
-// The factor that elements are multiplied with (NVTE fact sheet 2.3): epsilon
-// applied; 1 for an amax that is 0, infinite or NaN; else fp8_max / amax in
-// fp32, rounded to nearest, value_for_inf where that is infinite; last the
-// mantissa cleared under pow2. NVTE's Python reference gives 0 for an infinite
-// amax: the kernel's rule is followed.
+// The factor that elements are multiplied with (NVTE; docs/numerics.md):
+// epsilon applied; 1 for an amax that is 0, infinite or NaN; else fp8_max /
+// amax in fp32, rounded to nearest, value_for_inf where that is infinite; last
+// the mantissa cleared under pow2. NVTE's Python reference gives 0 for an
+// infinite amax: the kernel's rule is followed.
 float compute_scale(float amax, float fp8_max, const ScaleOptions& options);
 
 // What decoding multiplies by: 1 / scale in fp32, rounded to nearest.

@@ -2,7 +2,7 @@
 // current scaling and sharded weights have in common.
 //
 // code = sat(RN(float(x) * scale)), the product in fp32; decoding multiplies
-// by rn(1 / scale) in fp32 (NVTE fact sheet 2.1). Columnwise data are the
+// by rn(1 / scale) in fp32 (NVTE; docs/numerics.md). Columnwise data are the
 // transposed codes. Inputs are float32, bfloat16 or float16 of any rank, made
 // contiguous where they are strided; results are fresh tensors. Everything
 // here is thread-safe and gives the same bits for any number of threads.

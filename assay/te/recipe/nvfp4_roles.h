@@ -18,7 +18,7 @@ std::optional<FourOverSix> nvfp4_error_mode(const recipe::NVFP4BlockScaling& r);
 
 // Input (and output): transform on columns, or one amax a row, or 4-over-6;
 // weight: 16 x 16 tiles; gradients: transform and stochastic rounding; each
-// unless the recipe disables it (NVTE fact sheet 2.6). The seed is not set.
+// unless the recipe disables it (NVTE; docs/numerics.md). The seed is not set.
 NVFP4Options nvfp4_options(const recipe::NVFP4BlockScaling& r, Role role);
 
 }  // namespace assay::te

@@ -1,10 +1,10 @@
 // Recipes: which quantiser each role of a layer gets. The names, fields and
-// defaults are those of NVTE's common.recipe (fact sheet 1.1).
+// defaults are those of NVTE's common.recipe.
 //
 // Defaults that NVTE takes from the environment are taken from it when a recipe
 // is made. What the constructor is given takes effect; in NVTE the arguments
 // use_power_2_scales and use_f32_scales do not reach the quantisers of linear
-// layers, only the variables read at import do (fact sheet, trap T3).
+// layers, only the variables read at import do (docs/numerics.md, trap T3).
 #pragma once
 
 #include <cstdint>

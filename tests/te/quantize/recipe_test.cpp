@@ -39,7 +39,7 @@ class Environment {
   const char* name_;
 };
 
-// The defaults of fact sheet 1.1.
+// The defaults of NVTE's common.recipe.
 TEST(Recipe, DefaultsAreNvtes) {
   const recipe::DelayedScaling delayed;
   EXPECT_EQ(delayed.amax_history_len, 1024);
