@@ -5,8 +5,8 @@
 // ties to even, infinities and overflow saturated, NaN to nan_code(format).
 // Decode: float(code) * factor in fp32, rounded to nearest even; any NaN is
 // the quiet one with an empty payload. (NVTE; docs/numerics.md.) Outputs are
-// overwritten except where a kernel says otherwise. Every instruction set
-// gives the same bits. Inputs need no alignment; n = 0 is allowed.
+// overwritten. Every instruction set gives the same bits. Strides are in
+// elements. Inputs need no alignment; n = 0 is allowed.
 #pragma once
 
 #include <array>
@@ -34,17 +34,19 @@ constexpr int cast_format_index(DType format) {
 template <typename T>
 struct CastFormat {
   // One factor for the row; block `b` of a row, elements [b * block,
-  // (b + 1) * block), has factors[b] (the last may be short); each element its
-  // own.
+  // (b + 1) * block), has factors[b] (the last may be short); each column of a
+  // tile its own.
   void (*cast)(const T* x, std::int64_t n, float factor, std::uint8_t* out);
   void (*cast_blocks)(const T* x, std::int64_t n, std::int64_t block,
                       const float* factors, std::uint8_t* out);
-  void (*cast_each)(const T* x, std::int64_t n, const float* factors,
-                    std::uint8_t* out);
+  void (*cast_columns)(const T* x, std::int64_t stride, std::int64_t rows,
+                       std::int64_t columns, const float* factors,
+                       std::uint8_t* out, std::int64_t out_stride);
   void (*decode)(const std::uint8_t* codes, std::int64_t n, float factor,
                  T* out);
   void (*decode_blocks)(const std::uint8_t* codes, std::int64_t n,
                         std::int64_t block, const float* factors, T* out);
+  // Each element its own.
   void (*decode_each)(const std::uint8_t* codes, std::int64_t n,
                       const float* factors, T* out);
 };
@@ -56,8 +58,9 @@ struct CastType {
   // amax of each block, as for cast_blocks.
   void (*amax_blocks)(const T* x, std::int64_t n, std::int64_t block,
                       float* amax);
-  // amax[i] = fmax(amax[i], |x[i]|): accumulates; amax holds no NaN.
-  void (*amax_each)(const T* x, std::int64_t n, float* amax);
+  // amax of each column of a tile; 0 where there are no rows.
+  void (*amax_columns)(const T* x, std::int64_t stride, std::int64_t rows,
+                       std::int64_t columns, float* amax);
   std::array<CastFormat<T>, kCastFormats.size()> format;
 };
 

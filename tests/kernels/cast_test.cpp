@@ -205,15 +205,11 @@ void expect_rows_agree(const CastType<T>& got, const CastType<T>& want) {
   for (std::int64_t n : kLengths) {
     const std::vector<T> x = row<T>(n, 3);
     const auto size = static_cast<std::size_t>(n);
-    std::vector<float> factors(size + 1), most(size + 1, 1.5f);
+    std::vector<float> factors(size + 1);
     for (std::size_t i = 0; i <= size; ++i)
       factors[i] = 0.25f + static_cast<float>(i % 11);
-    auto most_want = most;
     SCOPED_TRACE(n);
     EXPECT_EQ(got.amax(x.data(), n), want.amax(x.data(), n));
-    got.amax_each(x.data(), n, most.data());
-    want.amax_each(x.data(), n, most_want.data());
-    EXPECT_EQ(most, most_want);
     for (std::int64_t block : {16, 32, 128}) {
       std::vector<float> a(size + 1), b(size + 1);
       got.amax_blocks(x.data(), n, block, a.data());
@@ -226,9 +222,6 @@ void expect_rows_agree(const CastType<T>& got, const CastType<T>& want) {
         EXPECT_EQ(a, b) << what << " " << traits(kCastFormats[f]).name;
         EXPECT_EQ(a.back(), 0xaa) << what;
       };
-      got.format[f].cast_each(x.data(), n, factors.data(), a.data());
-      want.format[f].cast_each(x.data(), n, factors.data(), b.data());
-      check("cast_each");
       got.format[f].cast_blocks(x.data(), n, 128, factors.data(), a.data());
       want.format[f].cast_blocks(x.data(), n, 128, factors.data(), b.data());
       check("cast_blocks");
@@ -251,6 +244,42 @@ TEST_P(CastKernelsTest, RowsOfEveryLengthAgreeWithThePlainLoops) {
   expect_rows_agree(GetParam()->f32, plain.f32);
   expect_rows_agree(GetParam()->bf16, plain.bf16);
   expect_rows_agree(GetParam()->f16, plain.f16);
+}
+
+// Rows further apart than they are wide; NaN among the first of them.
+template <typename T>
+void expect_tiles_agree(const CastType<T>& got, const CastType<T>& want,
+                        T nan) {
+  constexpr std::int64_t kRows = 7;
+  for (std::int64_t columns : kLengths) {
+    const std::int64_t stride = columns + 3, out_stride = columns + 5;
+    std::vector<T> x = row<T>(kRows * stride, 5);
+    for (std::size_t i = 0; i < x.size() / 2; i += 61) x[i] = nan;
+    std::vector<float> factors;
+    for (std::int64_t c = 0; c < columns; ++c)
+      factors.push_back(c == 130 ? -0.5f : 0.25f + static_cast<float>(c % 11));
+    for (std::int64_t rows : {std::int64_t{0}, std::int64_t{1}, kRows}) {
+      SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(columns));
+      std::vector<float> most(factors.size() + 1, 1.5f), most_want = most;
+      got.amax_columns(x.data(), stride, rows, columns, most.data());
+      want.amax_columns(x.data(), stride, rows, columns, most_want.data());
+      EXPECT_EQ(most, most_want);
+      for (std::size_t f = 0; f < kCastFormats.size(); ++f) {
+        Codes a(static_cast<std::size_t>(kRows * out_stride), 0xaa), b = a;
+        got.format[f].cast_columns(x.data(), stride, rows, columns,
+                                   factors.data(), a.data(), out_stride);
+        want.format[f].cast_columns(x.data(), stride, rows, columns,
+                                    factors.data(), b.data(), out_stride);
+        EXPECT_EQ(a, b) << traits(kCastFormats[f]).name;
+      }
+    }
+  }
+}
+TEST_P(CastKernelsTest, ColumnsOfEveryTileAgreeWithThePlainLoops) {
+  const CastKernels& plain = *all_cast_kernels().back();
+  expect_tiles_agree(GetParam()->f32, plain.f32, kNan);
+  expect_tiles_agree(GetParam()->bf16, plain.bf16, std::uint16_t{0xffc1});
+  expect_tiles_agree(GetParam()->f16, plain.f16, std::uint16_t{0xfc01});
 }
 
 TEST_P(CastKernelsTest, AmaxSkipsNanAndKeepsInfinity) {

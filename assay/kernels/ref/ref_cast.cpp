@@ -65,9 +65,12 @@ struct Format {
     for (std::int64_t i = 0; i < n; ++i)
       out[i] = code(x[i], factors[i / block]);
   }
-  static void cast_each(const T* x, std::int64_t n, const float* factors,
-                        std::uint8_t* out) {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = code(x[i], factors[i]);
+  static void cast_columns(const T* x, std::int64_t stride, std::int64_t rows,
+                           std::int64_t columns, const float* factors,
+                           std::uint8_t* out, std::int64_t out_stride) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        out[r * out_stride + c] = code(x[r * stride + c], factors[c]);
   }
   static void decode(const std::uint8_t* codes, std::int64_t n, float factor,
                      T* out) {
@@ -83,7 +86,7 @@ struct Format {
     for (std::int64_t i = 0; i < n; ++i) out[i] = value(codes[i], factors[i]);
   }
   static constexpr CastFormat<T> table() {
-    return {&cast,   &cast_blocks,   &cast_each,
+    return {&cast,   &cast_blocks,   &cast_columns,
             &decode, &decode_blocks, &decode_each};
   }
 };
@@ -103,9 +106,12 @@ struct Rows {
     for (std::int64_t i = 0; i < n; i += block)
       out[i / block] = amax(x + i, std::min(block, n - i));
   }
-  static void amax_each(const T* x, std::int64_t n, float* out) {
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] = larger(out[i], std::fabs(Type::value(x[i])));
+  static void amax_columns(const T* x, std::int64_t stride, std::int64_t rows,
+                           std::int64_t columns, float* out) {
+    std::fill(out, out + columns, 0.0f);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        out[c] = larger(out[c], std::fabs(Type::value(x[r * stride + c])));
   }
   static void round(const float* x, std::int64_t n, T* out) {
     for (std::int64_t i = 0; i < n; ++i)
@@ -114,7 +120,7 @@ struct Rows {
   template <std::size_t... kIndex>
   static constexpr CastType<T> table(std::index_sequence<kIndex...>) {
     return {
-        &amax, &amax_blocks, &amax_each, {Format<Type, kIndex>::table()...}};
+        &amax, &amax_blocks, &amax_columns, {Format<Type, kIndex>::table()...}};
   }
   static constexpr CastType<T> table() {
     return table(std::make_index_sequence<kCastFormats.size()>());

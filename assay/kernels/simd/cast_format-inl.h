@@ -129,6 +129,35 @@ struct Convert {
     std::copy(factors + i, factors + n, rest);
     encode_rest(x + i, n - i, Each{rest}, out + i);
   }
+  static void cast_columns(const T* x, std::int64_t stride, std::int64_t rows,
+                           std::int64_t columns, const float* factors,
+                           std::uint8_t* out, std::int64_t out_stride) {
+    std::int64_t c = 0;
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (std::is_same_v<Row, RowBf16>) {
+      for (; c + 64 <= columns; c += 64)
+        cast_64_columns(x + c, stride, rows, factors + c, out + c, out_stride);
+    }
+#endif
+    if (c == columns) return;
+    for (std::int64_t r = 0; r < rows; ++r)
+      cast_each(x + r * stride + c, columns - c, factors + c,
+                out + r * out_stride + c);
+  }
+#if HWY_TARGET == HWY_AVX3
+  static void cast_64_columns(const T* x, std::int64_t stride,
+                              std::int64_t rows, const float* factors,
+                              std::uint8_t* out, std::int64_t out_stride) {
+    using Encode = EncodeBf16<kFormat>;
+    const auto each = Encode::Factors::each(factors);
+    const bool positive =
+        std::all_of(factors, factors + 64, [](float f) { return f >= 0; });
+    for (std::int64_t r = 0; r < rows; ++r, x += stride, out += out_stride) {
+      if (!positive || !Encode::turn(x, each, out))
+        cast_each(x, 64, factors, out);
+    }
+  }
+#endif
   static void decode(const std::uint8_t* codes, std::int64_t n, float factor,
                      T* out) {
     const One factors{hn::Set(DF(), factor)};
@@ -150,7 +179,7 @@ struct Convert {
   }
 
   static constexpr CastFormat<T> table() {
-    return {&cast,   &cast_blocks,   &cast_each,
+    return {&cast,   &cast_blocks,   &cast_columns,
             &decode, &decode_blocks, &decode_each};
   }
 };
@@ -159,7 +188,7 @@ template <typename Row, std::size_t... kIndex>
 constexpr CastType<typename Row::T> cast_type(std::index_sequence<kIndex...>) {
   return {&Amax<Row>::run,
           &Amax<Row>::blocks,
-          &Amax<Row>::each,
+          &Amax<Row>::columns,
           {Convert<Row, kCastFormats[kIndex]>::table()...}};
 }
 

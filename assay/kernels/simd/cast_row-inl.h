@@ -197,25 +197,52 @@ struct Amax {
       *out++ = run(x + i, std::min(block, n - i));
   }
 
-  static HWY_INLINE void each_step(const T* x, float* amax) {
-    const DI di;
-    const VF v = hn::Abs(Row::load(x));
-    const VF skipped = hn::IfThenZeroElse(hn::IsNaN(v), v);
-    const auto most = hn::Max(hn::BitCast(di, skipped),
-                              hn::BitCast(di, hn::LoadU(DF(), amax)));
-    hn::StoreU(hn::BitCast(DF(), most), DF(), amax);
+  // ---- Columns: a lane each, down the rows.
+
+  template <bool kSkip, int kVectors>
+  static HWY_INLINE void go_down(const T* x, std::int64_t stride,
+                                 std::int64_t rows, V (&most)[kVectors]) {
+    const auto lane_count = static_cast<std::int64_t>(hn::Lanes(D()));
+    for (int v = 0; v < kVectors; ++v) most[v] = hn::Zero(D());
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (int v = 0; v < kVectors; ++v)
+        most[v] = step<kSkip>(most[v], x + r * stride + v * lane_count);
   }
 
-  static void each(const T* x, std::int64_t n, float* amax) {
-    std::int64_t i = 0;
-    for (; i + lanes() <= n; i += lanes()) each_step(x + i, amax + i);
-    if (i == n) return;
-    T rest[16] = {};
-    float most[16] = {};
-    std::copy(x + i, x + n, rest);
-    std::copy(amax + i, amax + n, most);
-    each_step(rest, most);
-    std::copy(most, most + (n - i), amax + i);
+  template <int kVectors>
+  static HWY_INLINE void some_columns(const T* x, std::int64_t stride,
+                                      std::int64_t rows, float* out) {
+    const auto lane_count = static_cast<std::int64_t>(hn::Lanes(D()));
+    V most[kVectors];
+    go_down<false>(x, stride, rows, most);
+    V all = most[0];
+    for (int v = 1; v < kVectors; ++v) all = hn::Max(all, most[v]);
+    if (HWY_UNLIKELY(reduce(all) > Row::kInfinity))
+      go_down<true>(x, stride, rows, most);
+    const hn::Rebind<Bits, DF> narrow;
+    for (int v = 0; v < kVectors; ++v) {
+      alignas(64) Bits bits[64 / sizeof(Bits)];
+      hn::Store(most[v], D(), bits);
+      for (std::int64_t i = 0; i < lane_count; i += lanes())
+        hn::StoreU(Row::widen(hn::Load(narrow, bits + i)), DF(),
+                   out + v * lane_count + i);
+    }
+  }
+
+  static void columns(const T* x, std::int64_t stride, std::int64_t rows,
+                      std::int64_t columns, float* out) {
+    const auto lane_count = static_cast<std::int64_t>(hn::Lanes(D()));
+    std::int64_t c = 0;
+    for (; c + 4 * lane_count <= columns; c += 4 * lane_count)
+      some_columns<4>(x + c, stride, rows, out + c);
+    for (; c + lane_count <= columns; c += lane_count)
+      some_columns<1>(x + c, stride, rows, out + c);
+    for (; c < columns; ++c) {
+      float most = 0;
+      for (std::int64_t r = 0; r < rows; ++r)
+        most = std::max(most, run(x + r * stride + c, 1));
+      out[c] = most;
+    }
   }
 };
 

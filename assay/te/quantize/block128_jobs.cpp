@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSide = 128;
 // Columns of a strip: read from memory once, then from the second-level cache.
-constexpr std::int64_t kWide = 512;
+constexpr std::int64_t kWide = 1024;
 
 // The parts of a pass as the loops want them.
 template <typename T>
@@ -89,17 +89,16 @@ class Strips {
   }
 
   void columns(const Tile& tile) const {
-    float factors[kSide] = {};
-    for (std::int64_t r = 0; r < tile.rows; ++r)
-      type_.amax_each(at(tile.row + r, tile.column), tile.columns, factors);
+    float factors[kSide];
+    const T* x = at(tile.row, tile.column);
+    type_.amax_columns(x, k_, tile.rows, tile.columns, factors);
     to_scales(factors, tile.columns,
               columnwise_.scale_inv + tile.column * columnwise_.scale_stride +
                   tile.row / kSide,
               columnwise_.scale_stride);
     TileCodes codes;
-    for (std::int64_t r = 0; r < tile.rows; ++r)
-      format_.cast_each(at(tile.row + r, tile.column), tile.columns, factors,
-                        codes.row(r));
+    format_.cast_columns(x, k_, tile.rows, tile.columns, factors, codes.codes,
+                         TileCodes::kStride);
     store_transposed(tile, codes.codes, TileCodes::kStride);
   }
 
