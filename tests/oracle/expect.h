@@ -9,23 +9,27 @@ namespace assay::oracle {
 
 struct Expectation {
   enum class Kind {
-    kSkip,      // "input", "info"
+    kInput,     // given data: the handler reads it
+    kInfo,      // context: not compared
     kExact,     // same value; codes: same code, NaN equals NaN for wide floats
     kExactNan,  // same code, any NaN code where NaN
     kClose,     // |a - b| <= atol + rtol |b|, plus the rounding of our dtype
     kAbsDot,    // |a - b| <= factor * absdot, plus the rounding of our dtype
     kAdjacent,  // codes at most one step apart, in at most `share` of elements
-    kRounding,  // the rounding of another array we gave: <name without suffix>
+    kRounding,  // the rounding to `dtype` of the array `of` that we gave
     kUnknown,   // wording we do not know: a failure
   };
   Kind kind = Kind::kUnknown;
   double rtol = 0, atol = 0, factor = 0, share = 1;
+  std::string of;
+  DType dtype = DType::kF32;
   std::string wording;
 };
 
-// `expect` is the JSON value as text: a string or {"rtol":..,"atol":..} or
-// {"abs tolerance": "2e-06 * absdot ..."}. The stored dtype decides between
-// the two halves of wordings such as "codes: adjacent; amax rtol".
+// `json` is the value of "expect" as text; docs/oracle-vectors.md lists the
+// wordings. Whatever else it says is kUnknown: nothing is guessed. The stored
+// dtype decides between the two halves of wordings such as "codes: adjacent
+// code allowed; amax rtol 5e-6".
 Expectation parse_expectation(const std::string& json, DType stored);
 
 // "" where `ours` meets `reference`; else one line with the worst element.

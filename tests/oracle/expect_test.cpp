@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace assay::oracle {
@@ -77,13 +78,19 @@ TEST(Expect, AbsDotScalesTheTolerance) {
   const char* e = "{\"abs tolerance\": \"2e-06 * absdot (elementwise)\"}";
   EXPECT_TRUE(meets(e, f32({0x1p-13f}), f64({0}), &absdot));
   EXPECT_FALSE(meets(e, f32({0x1p-12f}), f64({0}), &absdot));
+  const Tensor endless = f64({INFINITY}), longer = f64({100, 100});
+  EXPECT_FALSE(meets(e, f32({1}), f64({0}), &endless));
+  EXPECT_FALSE(meets(e, f32({0}), f64({0}), &longer));
 }
 
 TEST(Expect, AdjacentCodes) {
   EXPECT_TRUE(meets("\"adjacent code allowed\"", e4m3({0x31}), u8({0x30})));
   EXPECT_TRUE(meets("\"adjacent code allowed\"", e4m3({0x80}), u8({0x01})));
   EXPECT_FALSE(meets("\"adjacent code allowed\"", e4m3({0x32}), u8({0x30})));
-  const char* rare = "\"bit-exact up to the activation function: allow\"";
+  const char* rare =
+      "\"bit-exact up to the activation function: allow 1 adjacent code / "
+      "scale "
+      "+-1 on <0.1% of entries\"";
   EXPECT_FALSE(meets(rare, e4m3({0x31, 0x30}), u8({0x30, 0x30})));
 }
 
@@ -94,8 +101,38 @@ TEST(Expect, RoundingOfAWiderArray) {
   EXPECT_FALSE(meets("\"bf16 rounding of y\"", bf16({0x3f80}), stored, &wide));
 }
 
+TEST(Expect, RoundingNamesItsDtypeAndArray) {
+  const auto e = parse_expectation("\"f16 rounding of y_1\"", DType::kU16);
+  EXPECT_EQ(e.kind, Expectation::Kind::kRounding);
+  EXPECT_EQ(e.dtype, DType::kF16);
+  EXPECT_EQ(e.of, "y_1");
+  const Tensor wide = f32({1});
+  const Tensor stored = tensor<std::uint16_t>(DType::kU16, {0x3f80});
+  EXPECT_FALSE(meets("\"f16 rounding of y\"", bf16({0x3f80}), stored, &wide));
+}
+
+TEST(Expect, OneToleranceAloneLeavesTheOtherAtZero) {
+  EXPECT_TRUE(meets("{\"atol\": 0.5}", f32({1.5}), f32({1})));
+  EXPECT_FALSE(meets("{\"atol\": 0.5}", f32({15}), f32({10})));
+  EXPECT_TRUE(meets("{\"rtol\": 0.5}", f32({15}), f32({10})));
+  EXPECT_FALSE(meets("{\"rtol\": 0.5}", f32({0.5}), f32({0})));
+}
+
+// Equal values: only the wording can fail.
 TEST(Expect, UnknownWordingsFail) {
-  EXPECT_FALSE(meets("\"roughly\"", f32({1}), f32({1})));
+  for (const char* e :
+       {"\"roughly\"", "\"no adjacent code allowed\"", "\"bit-exact, mostly\"",
+        "\"e3m7 rounding of y\"", "null", "1", "{}", "[]", "{\"rtol\": -1}",
+        "{\"rtol\": 1e999}", "{\"atol\": NaN}", "{\"atol\": \"0.1\"}",
+        "{\"rtol\": 1, \"atoll\": 1}", "{\"abs tolerance\": \"nan * absdot\"}",
+        "{\"abs tolerance\": \"-1 * absdot\"}",
+        "{\"abs tolerance\": \"absdot\"}",
+        "{\"abs tolerance\": \"2e-06 * absmax\"}",
+        "{\"abs tolerance\": 2e-06}"}) {
+    const auto failure =
+        compare(parse_expectation(e, DType::kF32), f32({1}), f32({1}), nullptr);
+    EXPECT_NE(failure.find("no known wording"), std::string::npos) << e;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Reference vectors of the activations: act_*, scaled_act_*.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "assay/numerics/element.h"
 #include "assay/te/ops/activation.h"
@@ -13,6 +15,8 @@ namespace {
 // counterparts.
 void run_plain(const Case& c, Answers& answers) {
   const Tensor x = c.input("x"), dy = c.input("dy");
+  c.states("N", c.dim("dy", 0));
+  c.states("H", c.dim("dy", -1));
   for (int i = 0; i < kActivationCount; ++i) {
     const auto act = static_cast<Activation>(i);
     const std::string name(te::activation_name(act));
@@ -29,7 +33,9 @@ void run_plain(const Case& c, Answers& answers) {
 // act_fp8_*: the fp32 results, scaled and cast, and their largest magnitude.
 void run_fp8(const Case& c, Answers& answers) {
   const Tensor x = c.input("x");
-  const double scale = c.values("scale")[0];
+  const double scale = c.scalar("scale");
+  c.states("scale", scale);
+  const DType format = c.fp8_format();
   for (int i = 0; i < kActivationCount; ++i) {
     const auto act = static_cast<Activation>(i);
     const std::string name(te::activation_name(act));
@@ -38,14 +44,14 @@ void run_fp8(const Case& c, Answers& answers) {
     if (is_gated(act)) shape.back() /= 2;
     Tensor y = Tensor::empty(DType::kF32, shape);
     te::activation_rows_f32(act, x, 0, shape[0], {}, y.mutable_data<float>());
-    Tensor code = Tensor::empty(DType::kE4M3FN, shape);
+    Tensor code = Tensor::empty(format, shape);
     Tensor amax = Tensor::zeros(DType::kF32, {1});
     for (std::int64_t k = 0; k < y.numel(); ++k) {
       const float v = y.data<float>()[k];
       amax.mutable_data<float>()[0] =
           std::fmax(amax.data<float>()[0], std::fabs(v));
       const float scaled = v * static_cast<float>(scale);
-      store_from_double(DType::kE4M3FN, scaled, code.mutable_data(), k);
+      store_from_double(format, scaled, code.mutable_data(), k);
     }
     answers.give(name + "_code", code);
     answers.give(name + "_amax", amax);
@@ -53,19 +59,32 @@ void run_fp8(const Case& c, Answers& answers) {
 }
 
 void run_scaled(const Case& c, Answers& answers) {
-  const Tensor x = c.array("x"), scales = c.array("act_scales"),
-               dy = c.array("dy");
+  const Tensor x = c.input("x"), scales = c.array("act_scales"),
+               dy = c.input("dy");
+  const std::vector<double> factors = c.values("act_scales");
+  c.states("rows", c.dim("dy", 0));
+  c.states("hidden", c.dim("dy", -1));
+  c.states_flag("act_scales_all_one",
+                std::all_of(factors.begin(), factors.end(),
+                            [](double v) { return v == 1; }));
+  ActivationParams params;
+  const Parameters clamped = c.object("clamped_swiglu");
+  params.limit = static_cast<float>(clamped.number("limit"));
+  params.alpha = static_cast<float>(clamped.number("alpha"));
+  params.linear_offset =
+      static_cast<float>(clamped.number("glu_linear_offset"));
+  const Parameters situ = c.object("situglu");
+  params.beta1 = static_cast<float>(situ.number("beta1"));
+  params.beta2 = static_cast<float>(situ.number("beta2"));
   for (const Activation act :
        {Activation::kSwiglu, Activation::kSituglu, Activation::kClampedSwiglu,
         Activation::kSRelu}) {
     const std::string name(te::activation_name(act));
     te::ActivationOptions options;
-    options.params.limit = 0.5f;
-    options.params.linear_offset = 0.5f;
+    options.params = params;
     Tensor in = x;
     if (is_gated(act)) {
-      options.glu_interleave_size =
-          static_cast<std::int64_t>(c.number("glu_interleave_size"));
+      options.glu_interleave_size = c.integer("glu_interleave_size");
     } else {
       in.view.shape = dy.shape();  // the first R * H values of the buffer
     }

@@ -10,10 +10,12 @@ using namespace te;
 
 void run_block128(const Case& c, Answers& answers) {
   Block128Options options;
-  options.format = c.text("format") == "e4m3" ? DType::kE4M3FN : DType::kE5M2;
-  options.block_dim = c.text("block") == "1x128" ? 1 : 2;
+  options.format = c.fp8_format();
+  options.block_dim = c.choice<int>("block", {{"1x128", 1}, {"128x128", 2}});
   options.pow2 = c.flag("pow2_scales");
   options.epsilon = static_cast<float>(c.number("eps"));
+  c.states("M", c.dim("x", 0));
+  c.states("K", c.dim("x", 1));
   Block128Quantizer quantizer(options);
   const auto q = quantizer.quantize(c.input("x"));
   const auto gemm = [&](const QuantizedData& data) {

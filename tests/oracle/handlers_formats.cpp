@@ -53,6 +53,7 @@ void run_decode(const Case& c, Answers& answers) {
 }
 
 void run_half(const Case& c, Answers& answers) {
+  c.one_of("rounding", {"nearest even; overflow to inf"});
   for (const auto& [name, dtype] :
        {std::pair{"bf16", DType::kBF16}, std::pair{"fp16", DType::kF16}}) {
     const DType d = dtype;
@@ -62,14 +63,16 @@ void run_half(const Case& c, Answers& answers) {
 }
 
 void run_e2m1(const Case& c, Answers& answers) {
+  c.one_of("format", {"e2m1"});
+  c.one_of("rounding", {"nearest even, saturating"});
   const auto code = [](double v) { return encode_float(DType::kE2M1, v); };
   answers.give("code", map_codes(c, "x", DType::kU8, code));
   answers.give("packed", map_codes(c, "x", DType::kE2M1, code));
 }
 
 void run_fp8(const Case& c, Answers& answers) {
-  const DType format =
-      c.text("format") == "e4m3" ? DType::kE4M3FN : DType::kE5M2;
+  c.one_of("rounding", {"nearest even"});
+  const DType format = c.fp8_format();
   const auto saturating = [format](double v) {
     return encode_float(format, v, Overflow::kSaturate);
   };
@@ -87,6 +90,7 @@ void run_fp8(const Case& c, Answers& answers) {
 }
 
 void run_e8m0(const Case& c, Answers& answers) {
+  c.one_of("format", {"e8m0"});
   const auto with = [](ScaleRounding rounding) {
     return [rounding](double v) { return encode_e8m0(v, rounding); };
   };

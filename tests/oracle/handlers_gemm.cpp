@@ -13,8 +13,12 @@ using te::QuantizedData;
 using te::QuantizedTensor;
 using te::ScalingMode;
 
-DType format_of(const std::string& name) {
-  return name == "e5m2" ? DType::kE5M2 : DType::kE4M3FN;
+// y [M, N] = x [M, K] w [N, K]^T; `packed` codes to a byte.
+void check_sizes(const Case& c, const std::string& x, const std::string& w,
+                 std::int64_t packed = 1) {
+  c.states("M", c.dim(x, 0));
+  c.states("N", c.dim(w, 0));
+  c.states("K", packed * c.dim(x, 1));
 }
 
 GemmOptions to(DType dtype) {
@@ -37,11 +41,12 @@ QuantizedTensor rowwise(ScalingMode mode, Tensor codes, Tensor scales) {
 
 QuantizedTensor per_tensor(const Case& c, const std::string& name) {
   return rowwise(ScalingMode::kTensor,
-                 c.as(name + "_code", format_of(c.text(name + "_format"))),
+                 c.as(name + "_code", c.fp8_format(name + "_format")),
                  c.array(name + "_scale_inv"));
 }
 
 void run_fp8(const Case& c, Answers& answers) {
+  check_sizes(c, "x_code", "w_code");
   const QuantizedTensor x = per_tensor(c, "x"), w = per_tensor(c, "w"),
                         dy = per_tensor(c, "dy");
   const Tensor bias = c.array("bias");
@@ -54,18 +59,29 @@ void run_fp8(const Case& c, Answers& answers) {
   options.gelu = true;
   answers.give("y_bias_gelu_f64", te::gemm_fprop(x, w, options).d);
   GemmOptions fp8 = to(DType::kF32);
-  fp8.fp8_output =
-      te::Fp8Output{DType::kE4M3FN, c.array("y_fp8_scale").data<float>()[0]};
+  fp8.fp8_output = te::Fp8Output{DType::kE4M3FN,
+                                 static_cast<float>(c.scalar("y_fp8_scale"))};
   const GemmResult y = te::gemm_fprop(x, w, fp8);
   answers.give("y_e4m3", y.fp8->rowwise->data);
   answers.give("y_amax_f64", y.fp8->rowwise->amax);
 }
 
+ScalingMode block_mode(const Case& c, const std::string& name) {
+  return c.choice<ScalingMode>(
+      name + "_scaling",
+      {{"1D", ScalingMode::kBlock1D}, {"2D", ScalingMode::kBlock2D}});
+}
+
 void run_block(const Case& c, Answers& answers) {
+  check_sizes(c, "x_code", "w_code");
+  if (block_mode(c, "x") == ScalingMode::kBlock2D)
+    c.one_of("order", {"t = partial*s_w; acc = fma(t,s_x,acc)"});
+  else
+    c.one_of("order", {"t = partial*s_x; acc = fma(t,s_w,acc)"});
+  c.describes({"exact_partials", "pow2_scales"});
   const auto side = [&](const std::string& name) {
-    const bool square = c.text(name + "_scaling") == "2D";
-    return rowwise(square ? ScalingMode::kBlock2D : ScalingMode::kBlock1D,
-                   c.as(name + "_code", format_of(c.text(name + "_format"))),
+    return rowwise(block_mode(c, name),
+                   c.as(name + "_code", c.fp8_format(name + "_format")),
                    c.array(name + "_scale_inv"));
   };
   const QuantizedTensor x = side("x"), w = side("w");
@@ -88,9 +104,10 @@ QuantizedTensor mx(const Case& c, const std::string& name, DType format) {
 }
 
 void run_mx(const Case& c, Answers& answers) {
-  const DType forward = format_of(c.text("x_w_format"));
+  check_sizes(c, "x_row", "w_row");
+  const DType forward = c.fp8_format("x_w_format");
   const QuantizedTensor x = mx(c, "x", forward), w = mx(c, "w", forward),
-                        dy = mx(c, "dy", format_of(c.text("dy_format")));
+                        dy = mx(c, "dy", c.fp8_format("dy_format"));
   const GemmOptions options = to(DType::kF32);
   answers.give("y_f64", te::gemm_fprop(x, w, options).d);
   answers.give("dx_f64", te::gemm_dgrad(dy, w, options).d);
@@ -98,6 +115,8 @@ void run_mx(const Case& c, Answers& answers) {
 }
 
 void run_nvfp4(const Case& c, Answers& answers) {
+  check_sizes(c, "x_code", "w_code", 2);
+  c.one_of("alpha", {"amax_x*amax_w/(36*448*448)"});
   const auto side = [&](const std::string& name) {
     QuantizedTensor q =
         rowwise(ScalingMode::kNVFP4, c.as(name + "_code", DType::kE2M1),

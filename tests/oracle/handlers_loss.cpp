@@ -18,9 +18,11 @@ Tensor widened(const Tensor& logits) {
 
 void run_cross_entropy(const Case& c, Answers& answers) {
   const Tensor logits = c.input("logits"), target = c.array("target");
+  c.states("tokens", c.dim("logits", 0));
+  c.states("vocab", c.dim("logits", 1));
   te::CrossEntropyOptions options;
   options.label_smoothing = c.number("label_smoothing");
-  options.ignore_index = static_cast<std::int64_t>(c.number("ignore_index"));
+  options.ignore_index = c.integer("ignore_index");
   const te::CrossEntropyResult rows =
       te::cross_entropy_forward(logits, target, options);
   answers.give("loss_f64", rows.loss);

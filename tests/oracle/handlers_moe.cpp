@@ -17,6 +17,9 @@ Tensor as_f64(const Tensor& x) {
 }
 
 void run_mask(const Case& c, Answers& answers) {
+  c.states("tokens", c.dim("tokens", 0));
+  c.states("hidden", c.dim("tokens", 1));
+  c.states("experts", c.dim("routing_map", 1));
   const Tensor probs = c.array("probs");
   const te::RowMap map = te::row_map_from_mask(c.array("routing_map"));
   const te::Permuted permuted =
@@ -42,8 +45,12 @@ void run_mask(const Case& c, Answers& answers) {
 }
 
 void run_index(const Case& c, Answers& answers) {
+  c.states("tokens", c.dim("tokens", 0));
+  c.states("hidden", c.dim("tokens", 1));
+  c.states("topk", c.dim("indices", 1));
+  c.describes({"experts"});  // the largest index bounds it, no more
   const Tensor indices = c.array("indices"), probs = c.array("probs");
-  const auto rows = static_cast<std::int64_t>(c.number("num_out_tokens"));
+  const std::int64_t rows = c.integer("num_out_tokens");
   const te::RowMap map = te::row_map_from_indices(indices, rows);
   answers.give("permuted",
                te::moe_permute_forward(c.array("tokens"), map).rows);

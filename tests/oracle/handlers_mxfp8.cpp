@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "assay/base/error.h"
 #include "assay/numerics/element.h"
 #include "assay/numerics/mxfp8_scale.h"
 #include "assay/te/ops/bias_grad.h"
@@ -17,8 +18,9 @@ namespace {
 
 using te::QuantizedData;
 
-DType format_of(const Case& c) {
-  return c.text("format") == "e5m2" ? DType::kE5M2 : DType::kE4M3FN;
+void check_sizes(const Case& c) {
+  c.states("M", c.dim("x", 0));
+  c.states("K", c.dim("x", 1));
 }
 
 Tensor flat(Tensor t) {
@@ -42,9 +44,12 @@ void give_direction(const Case& c, Answers& answers, const std::string& side,
 }
 
 void run_quantize(const Case& c, Answers& answers) {
+  check_sizes(c);
   const bool square =
-      c.has("block") && c.text("block").find("2D") != std::string::npos;
-  te::MXFP8Quantizer quantizer(format_of(c), square);
+      c.has("block") &&
+      c.choice<bool>("block", {{"1x32 rowwise, 32x1 columnwise", false},
+                               {"32x32 (2D, replicated)", true}});
+  te::MXFP8Quantizer quantizer(c.fp8_format(), square);
   const te::QuantizedTensor q = quantizer.quantize(c.input("x"));
   give_direction(c, answers, "row", *q.rowwise, q.shape);
   give_direction(c, answers, "col", *q.columnwise, q.shape);
@@ -71,17 +76,34 @@ Tensor reference_dgelu(const Tensor& dy, const Tensor& x) {
   return out;
 }
 
+// The activation of CAST_ACT, by the engine's own names.
+Activation activation_of(const Case& c) {
+  const std::string name = c.text("function");
+  const auto act = te::parse_activation(name);
+  if (!act)
+    throw Error(Code::kUsage, c.name() + ": parameter \"function\" is \"" +
+                                  name + "\", expected an activation");
+  return *act;
+}
+
+enum class Method { kAct, kDbias, kDbiasDact };
+
 void run_fused(const Case& c, Answers& answers) {
-  te::MXFP8Quantizer quantizer(format_of(c));
+  check_sizes(c);
+  te::MXFP8Quantizer quantizer(c.fp8_format());
   const Tensor x = c.input("x"), grad = c.input("grad");
-  const std::string method = c.text("method"), name = c.text("function");
+  const auto method =
+      c.choice<Method>("method", {{"CAST_ACT", Method::kAct},
+                                  {"CAST_DBIAS", Method::kDbias},
+                                  {"CAST_DBIAS_DACT", Method::kDbiasDact}});
   te::QuantizedWithDbias result;
-  if (method == "CAST_ACT") {
-    result.quantized = te::activation_quantize(
-        quantizer, te::parse_activation(name).value(), x);
-  } else if (method == "CAST_DBIAS") {
+  if (method == Method::kAct) {
+    result.quantized = te::activation_quantize(quantizer, activation_of(c), x);
+  } else if (method == Method::kDbias) {
+    c.one_of("function", {"none"});
     result = te::quantize_dbias(quantizer, grad);
   } else {
+    c.one_of("function", {"dgelu"});
     const Tensor dx = reference_dgelu(grad, x);
     result = {te::quantize_result(quantizer, dx, x.dtype()),
               te::bias_grad(dx, x.dtype())};
@@ -109,6 +131,8 @@ void run_scale_table(const Case& c, Answers& answers) {
 }
 
 void run_swizzle(const Case& c, Answers& answers) {
+  c.states("rows", c.dim("row_in", 0));
+  c.states("cols", c.dim("row_in", 1));
   answers.give("row_swizzled", flat(te::swizzle_scales(c.array("row_in"))));
   answers.give("col_swizzled",
                flat(te::swizzle_scales_transposed(c.array("col_in"))));

@@ -21,7 +21,7 @@ void give_fp8(const Case& c, const Tensor& x, const Tensor& gamma,
   const te::NormRows rows("norm", x, gamma, beta, options, DType::kF32);
   Tensor z = Tensor::empty(DType::kF32, x.shape());
   rows.forward(0, rows.rows(), z.mutable_data());
-  const auto scale = static_cast<float>(c.values("fp8_scale")[0]);
+  const auto scale = static_cast<float>(c.scalar("fp8_scale"));
   Tensor codes = Tensor::empty(DType::kE4M3FN, x.shape());
   Tensor amax = Tensor::zeros(DType::kF32, {1});
   for (std::int64_t i = 0; i < z.numel(); ++i) {
@@ -37,7 +37,11 @@ void give_fp8(const Case& c, const Tensor& x, const Tensor& gamma,
 
 void run(const Case& c, Answers& answers) {
   const Tensor x = c.input("x"), gamma = c.input("gamma"), dz = c.input("dz");
-  const bool layernorm = c.text("norm") == "LayerNorm";
+  const bool layernorm =
+      c.choice<bool>("norm", {{"LayerNorm", true}, {"RMSNorm", false}});
+  c.states("N", c.dim("x", 0));
+  c.states("H", c.dim("x", 1));
+  if (layernorm) c.states_flag("residual_add", false);
   te::NormOptions options;
   options.eps = static_cast<float>(c.number("eps"));
   options.zero_centered_gamma = c.flag("zero_centered_gamma");

@@ -22,13 +22,16 @@ Tensor flat(Tensor t) {
 
 QuantizedTensor quantize(const Case& c, const NVFP4Options& options,
                          bool columnwise = true) {
+  c.states("M", c.dim("x", 0));
+  c.states("K", c.dim("x", 1));
   te::NVFP4Quantizer quantizer(options);
   quantizer.set_usage({true, columnwise});
   return quantizer.quantize(c.input("x"));
 }
 
 bool square(const Case& c) {
-  return c.has("tile") && c.text("tile") == "16x16";
+  return c.has("tile") &&
+         c.choice<bool>("tile", {{"1x16", false}, {"16x16", true}});
 }
 
 void give_codes(const QuantizedTensor& q, Answers& answers) {
@@ -66,9 +69,12 @@ void run_plain(const Case& c, Answers& answers) {
 void run_four_over_six(const Case& c, Answers& answers) {
   NVFP4Options options;
   options.with_2d = square(c);
-  options.four_over_six =
-      c.text("err_mode") == "MSE" ? FourOverSix::kMse : FourOverSix::kMae;
-  options.scale_max = static_cast<float>(c.number("e4m3_max"));
+  options.four_over_six = c.choice<FourOverSix>(
+      "err_mode", {{"MAE", FourOverSix::kMae}, {"MSE", FourOverSix::kMse}});
+  const double scale_max = c.number("e4m3_max");
+  if (scale_max != 256) c.states("e4m3_max", 448.0);
+  options.scale_max = static_cast<float>(scale_max);
+  c.states_flag("err_fast_math", false);
   const QuantizedTensor q = quantize(c, options);
   answers.give("global_amax", q.rowwise->amax);
   give_codes(q, answers);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/base/error.h"
 #include "assay/te/optim/adam.h"
 #include "assay/te/optim/multi_tensor.h"
 #include "assay/te/optim/sgd.h"
@@ -45,10 +46,12 @@ struct Run {
 
 Run start(const Case& c) {
   Run run;
+  const std::int64_t steps = c.dim("grad0", 0);
+  c.states("steps", steps);
   for (const char* name : {"param0_init", "param1_init"}) {
     const Tensor init = c.array(name);
     Shape shape = init.shape();
-    shape.insert(shape.begin(), static_cast<std::int64_t>(c.number("steps")));
+    shape.insert(shape.begin(), steps);
     run.params.push_back(copy_of(init));
     run.zeros1.push_back(Tensor::zeros(DType::kF32, init.shape()));
     run.zeros2.push_back(Tensor::zeros(DType::kF32, init.shape()));
@@ -68,13 +71,21 @@ void run_adam(const Case& c, Answers& answers) {
   Run run = start(c);
   te::AdamOptions options;
   options.lr = c.number("lr");
-  options.beta1 = c.numbers("betas").at(0);
-  options.beta2 = c.numbers("betas").at(1);
+  const std::vector<double> betas = c.numbers("betas");
+  if (betas.size() != 2)
+    throw Error(Code::kUsage, c.name() + ": \"betas\" must be two numbers");
+  options.beta1 = betas[0];
+  options.beta2 = betas[1];
   options.eps = c.number("eps");
   options.weight_decay = c.number("weight_decay");
-  options.mode = c.text("optimizer") == "adam" ? te::AdamMode::kL2
-                                               : te::AdamMode::kDecoupled;
-  const auto steps = static_cast<std::int64_t>(c.number("steps"));
+  options.mode = c.choice<te::AdamMode>(
+      "optimizer",
+      {{"adam", te::AdamMode::kL2}, {"adamw", te::AdamMode::kDecoupled}});
+  if (options.mode == te::AdamMode::kL2)
+    c.one_of("fused_adam_mode", {"adam_w_mode=False (L2)"});
+  else
+    c.one_of("fused_adam_mode", {"adam_w_mode=True"});
+  const std::int64_t steps = c.dim("grad0", 0);
   for (std::int64_t s = 0; s < steps; ++s) {
     std::vector<Tensor> grads = grads_at(c, s);
     te::multi_tensor_adam({grads, run.params, run.zeros1, run.zeros2, {}},
@@ -95,12 +106,14 @@ void run_adam(const Case& c, Answers& answers) {
 
 void run_sgd(const Case& c, Answers& answers) {
   Run run = start(c);
+  c.one_of("optimizer", {"sgd"});
+  c.one_of("fused_adam_mode", {""});
   te::SgdOptions options;
   options.lr = c.number("lr");
   options.weight_decay = c.number("weight_decay");
   if (c.has("momentum")) options.momentum = c.number("momentum");
   options.nesterov = c.has("nesterov") && c.flag("nesterov");
-  const auto steps = static_cast<std::int64_t>(c.number("steps"));
+  const std::int64_t steps = c.dim("grad0", 0);
   for (std::int64_t s = 0; s < steps; ++s) {
     options.first_run = s == 0;
     const std::vector<Tensor> grads = grads_at(c, s);
@@ -142,13 +155,17 @@ bool scale_into(const Case& c, const Tensor& x, DType dtype, Tensor& out) {
 void run_multi_tensor(const Case& c, Answers& answers) {
   const Tensor x = c.array("x"), x_bf16 = c.as("x_bf16", DType::kBF16);
   const std::vector<Tensor> tensors = pieces(c, x);
+  Shape lengths;
+  for (const Tensor& tensor : tensors) lengths.push_back(tensor.numel());
+  c.states_list("lengths", lengths);
+  c.states("scale", c.scalar("scale"));
   te::MultiTensorNormOptions options;
   options.per_tensor = true;
   const te::Norms plain = te::multi_tensor_l2norm(tensors, options);
   answers.give("l2norm_total_f64", plain.total);
   answers.give("l2norm_per_tensor_f64", plain.per_tensor);
   const te::Norms unscaled = te::multi_tensor_unscale_l2norm(
-      tensors, static_cast<float>(c.values("scale").at(0)), options);
+      tensors, static_cast<float>(c.scalar("scale")), options);
   answers.give("unscale_l2norm_total_f64", unscaled.total);
   answers.give("unscale_l2norm_per_tensor_f64", unscaled.per_tensor);
 

@@ -1,6 +1,7 @@
 // Delayed and current scaling.
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "assay/te/quantize/current.h"
 #include "assay/te/quantize/delayed_state.h"
@@ -13,10 +14,6 @@ namespace {
 
 using namespace te;
 
-DType format_of(const Case& c) {
-  return c.text("format") == "e4m3" ? DType::kE4M3FN : DType::kE5M2;
-}
-
 Tensor scalar(float value) {
   Tensor t = Tensor::empty(DType::kF32, {1});
   *t.mutable_data<float>() = value;
@@ -24,9 +21,11 @@ Tensor scalar(float value) {
 }
 
 void run_cast(const Case& c, Answers& answers) {
-  const auto scale = static_cast<float>(c.values("scale").front());
+  const auto scale = static_cast<float>(c.scalar("scale"));
   const auto q = quantize_scaled(c.input("x"), scale,
-                                 {.format = format_of(c), .with_amax = true});
+                                 {.format = c.fp8_format(), .with_amax = true});
+  c.states("scale", scale);
+  c.states("scale_inv", *q.rowwise->scale_inv.data<float>());
   answers.give("code", q.rowwise->data);
   answers.give("code_t", q.columnwise->data);
   answers.give("amax", q.rowwise->amax);
@@ -35,8 +34,9 @@ void run_cast(const Case& c, Answers& answers) {
 }
 
 void run_current(const Case& c, Answers& answers) {
+  c.describes({"data"});
   CurrentScalingOptions options;
-  options.format = format_of(c);
+  options.format = c.fp8_format();
   options.pow2 = c.flag("force_pow_2_scales");
   options.epsilon = static_cast<float>(c.number("amax_epsilon"));
   CurrentScalingQuantizer quantizer(options);
@@ -53,18 +53,20 @@ void run_current(const Case& c, Answers& answers) {
 
 void run_scale_table(const Case& c, Answers& answers) {
   const Tensor amax = c.array("amax");
-  for (const std::string& name : c.arrays()) {
-    if (name.rfind("scale_e", 0) != 0) continue;
-    const bool e4m3 = name.find("e4m3") != std::string::npos;
-    ScaleOptions options;
-    options.pow2 = name.find("pow2") != std::string::npos;
-    if (name.find("eps0") == std::string::npos)
-      options.epsilon = static_cast<float>(c.number("eps"));
-    const Scales scales =
-        scales_from_amax(amax, e4m3 ? DType::kE4M3FN : DType::kE5M2, options);
-    answers.give(name, scales.scale);
-    answers.give("scale_inv" + name.substr(5), scales.scale_inv);
-  }
+  c.one_of("value_for_inf", {"FLT_MAX"});
+  for (const std::string format : {"e4m3", "e5m2"})
+    for (const bool pow2 : {false, true})
+      for (const bool eps : {false, true}) {
+        const std::string name = "_" + format + (pow2 ? "_pow2" : "_fp32") +
+                                 (eps ? "_eps" : "_eps0");
+        ScaleOptions options;
+        options.pow2 = pow2;
+        if (eps) options.epsilon = static_cast<float>(c.number("eps"));
+        const Scales scales = scales_from_amax(
+            amax, format == "e4m3" ? DType::kE4M3FN : DType::kE5M2, options);
+        answers.give("scale" + name, scales.scale);
+        answers.give("scale_inv" + name, scales.scale_inv);
+      }
 }
 
 // A history that grows by one state each step.
@@ -96,13 +98,16 @@ struct Series {
 
 DelayedUpdateOptions update_options(const Case& c) {
   DelayedUpdateOptions options;
-  options.fp8_max = format_max(format_of(c));
-  options.margin = static_cast<int>(c.number("margin"));
-  options.algorithm = c.text("amax_compute_algo") == "max"
-                          ? AmaxAlgorithm::kMax
-                          : AmaxAlgorithm::kMostRecent;
+  options.fp8_max = format_max(c.fp8_format());
+  c.states("fp8_max", options.fp8_max);
+  options.margin = static_cast<int>(c.integer("margin"));
+  options.algorithm = c.choice<AmaxAlgorithm>(
+      "amax_compute_algo", {{"max", AmaxAlgorithm::kMax},
+                            {"most_recent", AmaxAlgorithm::kMostRecent}});
   return options;
 }
+
+enum class Update { kFused, kUnfused, kSingle };
 
 void run_delayed(const Case& c, Answers& answers) {
   const Tensor amax = c.array("amax_in");
@@ -111,14 +116,21 @@ void run_delayed(const Case& c, Answers& answers) {
   std::copy_n(c.array("scale_init").data<float>(), slots,
               series.state.scale.mutable_data<float>());
   const DelayedUpdateOptions options = update_options(c);
-  const std::string semantics = c.text("semantics");
+  const auto semantics = c.choice<Update>(
+      "semantics",
+      {{"fused", Update::kFused},
+       {"unfused", Update::kUnfused},
+       {"single-tensor C API: history always rotates", Update::kSingle}});
+  c.states("steps", steps);
+  c.states("slots", slots);
+  c.states("history_len", c.dim("history_init", 0));
   for (std::int64_t t = 0; t < steps; ++t) {
     const float* row = amax.data<float>() + t * slots;
     const std::span<const float> reduced(row, static_cast<std::size_t>(slots));
     series.stage(row);
-    if (semantics == "fused")
+    if (semantics == Update::kFused)
       delayed_update_fused(series.state, reduced, options);
-    else if (semantics == "unfused")
+    else if (semantics == Update::kUnfused)
       delayed_update_unfused(series.state, reduced, options);
     else
       delayed_update_single(series.state, options);
@@ -132,6 +144,10 @@ void run_bulk(const Case& c, Answers& answers) {
   const Tensor local = c.array("row0_local"), reduced = c.array("reduced");
   const std::int64_t steps = local.shape()[0], slots = local.shape()[1];
   Series a(c.array("history0_init"), steps), b(c.array("history1_init"), steps);
+  c.one_of("semantics", {"fused"});
+  c.states("steps", steps);
+  c.states_list("slots", {a.state.slots(), b.state.slots()});
+  c.states("history_len", c.dim("history0_init", 0));
   DelayedScalingState* const states[] = {&a.state, &b.state};
   for (std::int64_t t = 0; t < steps; ++t) {
     a.stage(local.data<float>() + t * slots);

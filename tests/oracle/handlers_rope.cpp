@@ -7,30 +7,34 @@
 namespace assay::oracle {
 namespace {
 
-// The cases of rope_freqs, as their array's "meaning" states them.
-void run_frequencies(const Case&, Answers& answers) {
-  using te::rope_frequencies;
-  answers.give("freqs0", rope_frequencies({.dim = 16}, 12));
-  answers.give(
-      "freqs1",
-      rope_frequencies(
-          {.dim = 24, .percent = 0.5, .base = 500000, .interleaved = true}, 9,
-          4));
-  answers.give(
-      "freqs2",
-      rope_frequencies(
-          {.dim = 16, .interpolation_factor = 4, .pretrained_max = 8}, 20));
-  answers.give(
-      "freqs3",
-      rope_frequencies(
-          {.dim = 16, .interpolation_factor = 2, .pretrained_max = 6}, 20));
+// freqs<i>: the table of the i-th of "cases".
+void run_frequencies(const Case& c, Answers& answers) {
+  int i = 0;
+  for (const Parameters& p : c.objects("cases")) {
+    te::RopeFrequencies options;
+    options.dim = p.integer("dim");
+    options.percent = p.number("rotary_percent");
+    options.base = p.number("base");
+    options.interleaved = p.flag("interleaved");
+    if (p.has("factor")) options.interpolation_factor = p.number("factor");
+    if (p.has("pretrained_max"))
+      options.pretrained_max = p.number("pretrained_max");
+    answers.give("freqs" + std::to_string(i++),
+                 te::rope_frequencies(options, p.integer("max_seq_len"),
+                                      p.integer("offset")));
+  }
 }
 
 void run(const Case& c, Answers& answers) {
   te::RopeOptions options;
-  options.format = te::parse_qkv_format(c.text("tensor_format"));
+  options.format =
+      c.choice<te::QkvFormat>("tensor_format", {{"sbhd", te::QkvFormat::kSbhd},
+                                                {"bshd", te::QkvFormat::kBshd},
+                                                {"thd", te::QkvFormat::kThd}});
   options.interleaved = c.flag("interleaved");
-  options.cp_size = static_cast<std::int64_t>(c.number("cp_size"));
+  options.cp_size = c.integer("cp_size");
+  c.states_list("shape", c.array("t").shape());
+  c.states("rotary_dim", c.dim("freqs", -1));
   if (c.has_array("start_positions"))
     options.start_positions = c.array("start_positions");
   if (c.has_array("cu_seqlens")) options.cu_seqlens = c.array("cu_seqlens");

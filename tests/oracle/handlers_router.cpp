@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "assay/base/error.h"
 #include "assay/te/ops/router.h"
 #include "tests/oracle/oracle.h"
 
@@ -11,24 +10,30 @@ namespace assay::oracle {
 namespace {
 
 te::ScoreFunction score_function(const Case& c) {
-  const std::string name = c.text("score_function");
-  if (name == "softmax") return te::ScoreFunction::kSoftmax;
-  if (name == "sigmoid") return te::ScoreFunction::kSigmoid;
-  if (name == "sqrtsoftplus") return te::ScoreFunction::kSqrtSoftplus;
-  throw Error(Code::kUsage, "unknown score function " + name);
+  return c.choice<te::ScoreFunction>(
+      "score_function", {{"softmax", te::ScoreFunction::kSoftmax},
+                         {"sigmoid", te::ScoreFunction::kSigmoid},
+                         {"sqrtsoftplus", te::ScoreFunction::kSqrtSoftplus}});
 }
 
-std::int64_t integer(const Case& c, std::string_view parameter) {
-  return c.has(parameter) ? static_cast<std::int64_t>(c.number(parameter)) : 0;
+void check_sizes(const Case& c) {
+  c.states("tokens", c.dim("logits", 0));
+  c.states("experts", c.dim("logits", 1));
+}
+
+// 0: no groups.
+std::int64_t groups(const Case& c, std::string_view parameter) {
+  return c.has(parameter) ? c.integer(parameter) : 0;
 }
 
 void run_topk(const Case& c, Answers& answers) {
+  check_sizes(c);
   te::RouterOptions options;
-  options.topk = integer(c, "topk");
+  options.topk = c.integer("topk");
   options.score_function = score_function(c);
   options.use_pre_softmax = c.flag("use_pre_softmax");
-  options.num_groups = integer(c, "num_groups");
-  options.group_topk = integer(c, "group_topk");
+  options.num_groups = groups(c, "num_groups");
+  options.group_topk = groups(c, "group_topk");
   if (c.has("scaling_factor"))
     options.scaling_factor = c.number("scaling_factor");
   std::optional<Tensor> bias;
@@ -44,10 +49,11 @@ void run_topk(const Case& c, Answers& answers) {
 }
 
 void run_aux(const Case& c, Answers& answers) {
+  check_sizes(c);
   const te::ScoreFunction function = score_function(c);
   const Tensor logits = c.array("logits");
   const te::AuxScores out =
-      te::router_aux_scores_forward(logits, integer(c, "topk"), function);
+      te::router_aux_scores_forward(logits, c.integer("topk"), function);
   answers.give("scores", out.scores);
   answers.give("routing_map", out.routing_map);
   answers.give("d_logits",
@@ -55,7 +61,7 @@ void run_aux(const Case& c, Answers& answers) {
                                               function, logits.dtype()));
   // The choice of the scores is the router's own: routed by them.
   te::RouterOptions routed;
-  routed.topk = integer(c, "topk");
+  routed.topk = c.integer("topk");
   routed.score_function = function;
   routed.use_pre_softmax = true;
   const Tensor tokens =
@@ -64,7 +70,7 @@ void run_aux(const Case& c, Answers& answers) {
   te::AuxLossOptions loss;
   loss.total_num_tokens = logits.shape()[0];
   loss.num_experts = logits.shape()[1];
-  loss.topk = integer(c, "topk");
+  loss.topk = c.integer("topk");
   loss.coeff = c.number("coeff");
   answers.give("aux_loss_f64",
                te::moe_aux_loss_forward(out.scores, tokens, loss));
@@ -75,9 +81,10 @@ void run_aux(const Case& c, Answers& answers) {
 }
 
 void run_quantile(const Case& c, Answers& answers) {
+  check_sizes(c);
   const te::QuantileOutput out = te::router_quantile_forward(
-      c.array("logits"), integer(c, "topk"), c.array("expert_bias"),
-      c.array("bin_bounds"), integer(c, "num_bins"));
+      c.array("logits"), c.integer("topk"), c.array("expert_bias"),
+      c.array("bin_bounds"), c.integer("num_bins"));
   answers.give("probs", out.routed.probs);
   answers.give("routing_map", out.routed.routing_map);
   answers.give("cutoff", out.cutoff);

@@ -1,55 +1,49 @@
 // Runs the engine against reference vectors: a folder of .npz files and an
 // INDEX.json that says for every array what it is and how exactly it must be
-// met. Handlers compute; this framework compares and never lets an array that
-// nobody computed pass.
+// met (docs/oracle-vectors.md). Handlers compute; this framework compares, and
+// what was not compared is not a match: an array, a parameter or a file that
+// nobody looked at is a failure.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "assay/core/tensor.h"
+#include "tests/oracle/parameters.h"
 
 namespace assay::oracle {
 
-// One file of the folder: its parameters and arrays.
-class Case {
+// One file of the folder: its parameters and arrays. An array that a handler
+// never took, but the index calls an input, is a failure.
+class Case : public Parameters {
  public:
   struct Impl;
-  explicit Case(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  explicit Case(std::shared_ptr<Impl> impl);
 
   std::string name() const;  // "norm_layernorm_f32"
-  std::string area() const;  // "7 normalization"
 
-  // Parameters. The plain forms throw Error{kUsage} for one that is absent or
-  // of another type; has() is false for an absent or null one.
-  bool has(std::string_view parameter) const;
-  double number(std::string_view parameter) const;
-  bool flag(std::string_view parameter) const;
-  std::string text(std::string_view parameter) const;
-  std::vector<double> numbers(std::string_view parameter) const;  // a list
-
-  // Arrays. as() relabels codes: uint16 as bf16 or f16, uint8 as an fp8
-  // format, packed fp4 (the last dimension then counts elements) or bool.
+  // as() relabels codes: uint16 as bf16 or f16, uint8 as an fp8 format, packed
+  // fp4 (the last dimension then counts elements) or bool.
   bool has_array(std::string_view array) const;
   std::vector<std::string> arrays() const;
   Tensor array(std::string_view array) const;  // as stored
   Tensor as(std::string_view array, DType dtype) const;
-  // uint16 as bf16 unless the case's parameter "input" says fp16; else as
-  // stored.
+  // In the dtype that the parameter "input" states: "float32", or uint16 codes
+  // as "bf16 bits" or "fp16 bits". Without it uint16 is bf16, else as stored.
   Tensor input(std::string_view array) const;
   // The elements of a small array as numbers (codes undecoded).
   std::vector<double> values(std::string_view array) const;
-
-  const Impl& impl() const { return *impl_; }
+  double scalar(std::string_view array) const;  // of one element
+  // One dimension; a negative axis counts from the last.
+  std::int64_t dim(std::string_view array, int axis) const;
 
  private:
-  std::shared_ptr<const Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // What a handler computed, by array name.
@@ -84,8 +78,10 @@ struct Outcome {
   std::vector<std::string> failures;  // one line each; empty: passed
 };
 
-// Runs every file of `folder` (or those whose name matches the glob `only`),
-// in the order of its index. Throws Error for an unreadable index.
+// Runs every file of `folder` (or those whose name, with or without its
+// extension, matches the glob `only`), in the order of its index. Vectors that
+// the index does not list, and a wrong "count" of it, are failed outcomes at
+// the end. Throws Error for an unreadable or malformed index.
 std::vector<Outcome> run_folder(const std::filesystem::path& folder,
                                 std::string_view only = "*");
 
