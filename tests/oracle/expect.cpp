@@ -170,7 +170,7 @@ std::string describe(const Worst& worst, const Pair& p) {
   return line;
 }
 
-// Half a unit in the last place of our own output, which the reference in a
+// The rounding of our own output (unit roundoff), which the reference in a
 // wider type does not contain.
 double own_rounding(DType dtype, DType reference, double value) {
   if (traits(dtype).mantissa_bits >= traits(reference).mantissa_bits) return 0;

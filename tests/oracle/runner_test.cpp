@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "assay/base/error.h"
@@ -153,6 +154,20 @@ TEST_F(Runner, FilesWithoutAHandlerNameThePrefixes) {
   EXPECT_EQ(outcomes[0].failures[0].find(
                 "no handler for this file; known prefixes: act_ act_fp8_ "),
             0u);
+}
+
+TEST_F(Runner, EveryPrefixIsDocumented) {
+  std::ifstream in(ORACLE_DOCUMENT);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const auto outcomes = folder_.run(
+      R"({"files": [{"file": "?", "params": {}, "arrays": {}}]})", "?");
+  const std::string& line = outcomes.at(0).failures.at(0);
+  std::istringstream prefixes(line.substr(line.find(':') + 1));
+  int count = 0;
+  for (std::string prefix; prefixes >> prefix; ++count)
+    EXPECT_NE(text.str().find("`" + prefix + "`"), std::string::npos) << prefix;
+  EXPECT_GE(count, 42);
 }
 
 TEST_F(Runner, FilesOutsideTheIndexFail) {

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from paths import ASSAY, ROOT
@@ -44,6 +45,19 @@ def test_the_readme_shows_the_example_as_it_is(tmp_path):
     printed = subprocess.run([ASSAY.parent / "quantised_linear"], text=True,
                              capture_output=True, check=True).stdout
     assert printed == shown
+
+
+def test_the_index_of_the_document_runs(tmp_path):
+    document = (ROOT / "docs/oracle-vectors.md").read_text()
+    index = re.search(r"^```json\n(.*?)^```", document, re.M | re.S)[1]
+    (tmp_path / "INDEX.json").write_text(index)
+    with np.load(ROOT / "tests/data/oracle/norm_rmsnorm_f32.npz") as vector:
+        np.savez(tmp_path / "norm_mine.npz",
+                 **{name: vector[name] for name in ("x", "gamma", "dz", "z", "dx")})
+    result = subprocess.run([ASSAY.parent / "oracle_runner", tmp_path], text=True,
+                            capture_output=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "pass norm_mine.npz (2 arrays)" in result.stdout
 
 
 def test_the_readme_has_commands():
