@@ -87,6 +87,9 @@ struct Nvfp4Run {
   DType input = DType::kBF16;
   const std::byte* x = nullptr;
   std::int64_t blocks = 0;
+  // That many runs follow each other at x; the results of each, and its random
+  // bytes, lie `block_stride` blocks behind those of the one before.
+  std::int64_t runs = 1, block_stride = 0;
   // The run is a matrix of sixteen rows, and each 16 x 16 tile of it has one
   // scale, written for each of its rows.
   bool square = false;

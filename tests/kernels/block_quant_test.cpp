@@ -292,6 +292,45 @@ TEST(BlockQuantKernels, Nvfp4IsTheSameOnEverySet) {
         }
 }
 
+// Three runs, five blocks apart in the result, are those one by one.
+TEST(BlockQuantKernels, Nvfp4RunsLieApart) {
+  constexpr std::int64_t kBlocks = 3, kRuns = 3, kStride = 5;
+  const auto x =
+      random_input(DType::kBF16, kRuns * kBlocks * 16, Fill::kNormal, 3000);
+  float factors[127];
+  Nvfp4Run run;
+  run.global = nvfp4_global(4.0f, 448.0f);
+  for (int i = 0; i < 127; ++i)
+    factors[i] = nvfp4_factor(static_cast<std::uint8_t>(i), run.global);
+  run.input = DType::kBF16;
+  run.blocks = kBlocks;
+  run.amax = 4.0f;
+  run.factors = factors;
+  for (const BlockQuantKernels* k : all_block_quant_kernels()) {
+    for (bool with_random : {false, true}) {
+      Nvfp4Result got{sized(kRuns * kStride * 8), sized(kRuns * kStride)};
+      Nvfp4Result want = got;
+      RandomStream random{0x123456789abcull, 77, 5};
+      run.random = with_random ? &random : nullptr;
+      run.x = x.data();
+      run.runs = kRuns;
+      run.block_stride = kStride;
+      run.codes = got.codes.data();
+      run.scales = got.scales.data();
+      k->nvfp4_quantize(run);
+      run.runs = 1;
+      for (std::int64_t i = 0; i < kRuns; ++i, random.first_block += kStride) {
+        run.x = x.data() + i * kBlocks * 32;
+        run.codes = want.codes.data() + i * kStride * 8;
+        run.scales = want.scales.data() + i * kStride;
+        kRefBlockQuant.nvfp4_quantize(run);
+      }
+      EXPECT_EQ(got.codes, want.codes) << k->isa << with_random;
+      EXPECT_EQ(got.scales, want.scales) << k->isa << with_random;
+    }
+  }
+}
+
 TEST(BlockQuantKernels, Nvfp4RunsOfEveryLength) {
   for (std::int64_t blocks = 0; blocks <= 34; ++blocks)
     compare_nvfp4({DType::kBF16, false, false, FourOverSix::kNone, 448.0f},

@@ -205,7 +205,7 @@ void quantize_blocks(const Nvfp4Run& run, std::int64_t first, int rows,
   }
 }
 
-void nvfp4_quantize(const Nvfp4Run& run) {
+void nvfp4_quantize_one(const Nvfp4Run& run) {
   // Blocks of one row, then the next: tiles take block b of sixteen rows.
   const int rows = run.square ? kNvfp4Block : 1;
   const std::int64_t groups = run.blocks / rows;
@@ -214,6 +214,24 @@ void nvfp4_quantize(const Nvfp4Run& run) {
       quantize_blocks(run, b, rows, groups);
     else
       four_over_six(run, b, rows, groups);
+  }
+}
+
+void nvfp4_quantize(const Nvfp4Run& run) {
+  const std::int64_t size = traits(run.input).bits / 8;
+  for (std::int64_t i = 0; i < run.runs; ++i) {
+    const std::int64_t first = i * run.block_stride;
+    Nvfp4Run one = run;
+    RandomStream random;
+    if (run.random != nullptr) {
+      random = *run.random;
+      random.first_block += static_cast<std::uint64_t>(first);
+      one.random = &random;
+    }
+    one.x += i * run.blocks * kNvfp4Block * size;
+    one.codes += first * kNvfp4Block / 2;
+    one.scales += first;
+    nvfp4_quantize_one(one);
   }
 }
 

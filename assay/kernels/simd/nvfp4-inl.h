@@ -269,8 +269,16 @@ struct Nvfp4 {
   static void quantize(const Nvfp4Run& run) {
     const std::int64_t rows = run.square ? kNvfp4Block : 1;
     const std::int64_t across = run.blocks / rows;
-    const std::int64_t stride = across * kNvfp4Block;
     const auto* x = reinterpret_cast<const T*>(run.x);
+    for (std::int64_t i = 0; i < run.runs; ++i)
+      quantize_one(run, x + i * run.blocks * kNvfp4Block, rows, across,
+                   i * run.block_stride);
+  }
+
+  static HWY_INLINE void quantize_one(const Nvfp4Run& run, const T* x,
+                                      std::int64_t rows, std::int64_t across,
+                                      std::int64_t first) {
+    const std::int64_t stride = across * kNvfp4Block;
     for (std::int64_t b = 0; b < across; b += kMany) {
       const std::int64_t n = std::min(kMany, across - b);
       const T* at = x + b * kNvfp4Block;
@@ -285,7 +293,7 @@ struct Nvfp4 {
       else
         choose(run, at, n, rows, stride, amax, codes);
       for (std::int64_t r = 0; r < rows; ++r)
-        encode_row(run, at + r * stride, r * across + b, n, codes, nan);
+        encode_row(run, at + r * stride, first + r * across + b, n, codes, nan);
     }
   }
 
@@ -342,8 +350,10 @@ struct Nvfp4 {
     const std::int64_t at_once =
         std::max<std::int64_t>(1, 2 * lanes() / kNvfp4Block);
     std::int64_t i = 0;
+    // Unrolled, every turn would make its constants anew.
+#pragma GCC unroll 1
     for (; i + at_once <= n; i += at_once) {
-      const VF factor = factor_of(factors + i);
+      const VF factor = factor_of(factors, i);
       for (std::int64_t j = 0; j < at_once * kNvfp4Block; j += 2 * lanes()) {
         const std::int64_t at = i * kNvfp4Block + j;
         const VU words = hn::BitCast(
@@ -354,15 +364,17 @@ struct Nvfp4 {
     return i;
   }
 
-  // A lane's factor is that of its block: two blocks in 512 bits.
-  static HWY_INLINE VF factor_of(const float* factors) {
+  // A lane's factor is that of its block: blocks i and i + 1 in 512 bits.
+  static HWY_INLINE VF factor_of(const float* factors, std::int64_t i) {
     const DF df;
     if constexpr (hn::MaxLanes(DF()) == kNvfp4Block) {
-      const hn::Half<DF> half;
-      return hn::Combine(df, hn::Set(half, factors[1]),
-                         hn::Set(half, factors[0]));
+      const DI di;
+      const auto block = hn::Add(hn::ShiftRight<3>(hn::Iota(di, 0)),
+                                 hn::Set(di, static_cast<std::int32_t>(i)));
+      return hn::TableLookupLanes(hn::Load(df, factors),
+                                  hn::IndicesFromVec(df, block));
     } else {
-      return hn::Set(df, factors[0]);
+      return hn::Set(df, factors[i]);
     }
   }
 

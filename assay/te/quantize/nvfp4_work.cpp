@@ -161,10 +161,8 @@ void Nvfp4Work::quantize_area(std::int64_t i) {
 }
 
 void Nvfp4Work::quantize_columns(const ColumnTile& tile) const {
-  for (std::int64_t c = 0; c < tile.columns; ++c) {
-    quantize_run(*column_, tile.data + c * tile.rows * size_,
-                 (tile.column + c) * rows_ + tile.row, tile.rows / kNvfp4Block);
-  }
+  quantize_run(*column_, tile.data, tile.column * rows_ + tile.row,
+               tile.rows / kNvfp4Block, tile.columns);
 }
 
 void Nvfp4Work::quantize_row_scaled(const TileArea& a) {
@@ -176,14 +174,18 @@ void Nvfp4Work::quantize_row_scaled(const TileArea& a) {
   }
 }
 
-// `blocks` blocks at x into those of the direction from element `at` on.
+// `blocks` blocks at x into those of the direction from element `at` on; more
+// runs of them into the columns that follow.
 void Nvfp4Work::quantize_run(const Target& target, const std::byte* x,
-                             std::int64_t at, std::int64_t blocks) const {
+                             std::int64_t at, std::int64_t blocks,
+                             std::int64_t runs) const {
   Nvfp4Run run = target.run;
   RandomStream random = target.random;
   random.first_block = static_cast<std::uint64_t>(at / kNvfp4Block);
   run.x = x;
   run.blocks = blocks;
+  run.runs = runs;
+  run.block_stride = rows_ / kNvfp4Block;
   run.factors = target.factors.data();
   run.random = options_.stochastic_rounding ? &random : nullptr;
   run.codes += at / 2;

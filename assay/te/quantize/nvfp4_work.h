@@ -45,7 +45,7 @@ class Nvfp4Work {
   void quantize_area(std::int64_t i);
   void quantize_row_scaled(const TileArea& a);
   void quantize_run(const Target& target, const std::byte* x, std::int64_t at,
-                    std::int64_t blocks) const;
+                    std::int64_t blocks, std::int64_t runs = 1) const;
   void quantize_columns(const ColumnTile& tile) const;
   std::optional<std::uint16_t> signs() const;
 
