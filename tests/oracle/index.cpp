@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "assay/base/error.h"
 
@@ -19,6 +20,25 @@ struct Place {
     throw Error(Code::kRefused, text + ": " + what);
   }
 };
+
+// Of two members of the same name a parser keeps one: the other would not be
+// looked at.
+json parse(std::istream& in, const Place& place) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key &&
+        !open.back().insert(parsed.get<std::string>()).second)
+      twice = parsed.get<std::string>();
+    return true;
+  };
+  json document = json::parse(in, watch, false);
+  if (document.is_discarded()) place.refuse("not JSON");
+  if (!twice.empty()) place.refuse("\"" + twice + "\" twice in one object");
+  return document;
+}
 
 const json& member(const json& object, const char* name, const Place& place) {
   const auto found = object.find(name);
@@ -78,9 +98,8 @@ Index read_index(const std::filesystem::path& folder) {
   const auto path = folder / "INDEX.json";
   std::ifstream in(path);
   if (!in) throw Error(Code::kUnreadable, path.string() + ": cannot be read");
-  const json document = json::parse(in, nullptr, false);
   const Place place{path.string()};
-  if (document.is_discarded()) place.refuse("not JSON");
+  const json document = parse(in, place);
   if (!document.is_object() || !document.contains("files") ||
       !document["files"].is_array())
     place.refuse("expected an object with a list \"files\"");

@@ -201,6 +201,9 @@ TEST_F(Runner, FilesAreListedOnceAndCounted) {
 
 TEST_F(Runner, MalformedIndexesAreRefusedInOneLine) {
   EXPECT_EQ(refusal("{"), "INDEX.json: not JSON");
+  EXPECT_EQ(refusal(R"({"files": [{"file": "a", "params": {"eps": 1, "eps": 2},
+                     "arrays": {}}]})"),
+            "INDEX.json: \"eps\" twice in one object");
   EXPECT_EQ(refusal("[]"),
             "INDEX.json: expected an object with a list \"files\"");
   EXPECT_EQ(refusal(R"({"files": [], "count": "0"})"),
