@@ -7,18 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <map>
 #include <string>
 
-#include "assay/base/error.h"
 #include "assay/base/parallel.h"
-#include "assay/core/philox.h"
 #include "assay/formats/tensor_source.h"
 #include "assay/kernels/dropout.h"
 #include "assay/numerics/element.h"
 #include "assay/te/precision.h"
+#include "tests/te/ops/tensor_helpers.h"
 
 namespace assay::te {
 namespace {
@@ -32,10 +30,6 @@ Arrays load_case(const std::string& name) {
   for (std::size_t i = 0; i < source->tensors().size(); ++i)
     arrays[source->tensors()[i].name] = contiguous(source->load(i));
   return arrays;
-}
-
-double at(const Tensor& t, std::int64_t i) {
-  return load_as_double(t.dtype(), t.view.data, i);
 }
 
 Tensor cast(const Tensor& t, DType dtype) {
@@ -158,11 +152,6 @@ const std::vector<NamedCase>& cases() {
       {"arbitrary", {.mask = kArbitrary}},
   };
   return all;
-}
-
-Tensor on(Device device, Tensor t) {
-  t.device = device;
-  return t;
 }
 
 AttentionInputs inputs_of(const Arrays& a, DType dtype, Device device) {
@@ -306,15 +295,6 @@ TEST(Attention, PrecisionsOfTheSums) {
   const PrecisionScope scope("attention", InternalPrecision::kWorking);
   const Tensor slow = attention_forward(in, options).out;
   EXPECT_FALSE(std::ranges::equal(fast.view.bytes(), slow.view.bytes()));
-}
-
-Tensor normal(DType dtype, Shape shape, std::uint64_t seed,
-              Device device = Device::kCpu) {
-  Tensor t = Tensor::empty(dtype, std::move(shape), device);
-  PhiloxStream stream(seed);
-  for (std::int64_t i = 0; i < t.numel(); ++i)
-    store_from_double(dtype, stream.next_normal(), t.mutable_data(), i);
-  return t;
 }
 
 AttentionInputs random_inputs(DType dtype, std::int64_t sq, std::int64_t skv,
@@ -600,16 +580,6 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
     expect_near(four.dv, one.dv, 0, "dv");
     if (one.d_bias) expect_near(*four.d_bias, *one.d_bias, 0, "d_bias");
   }
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kUsage);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Attention, ErrorsNameTheArgument) {

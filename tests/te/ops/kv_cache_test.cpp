@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "assay/base/error.h"
 #include "assay/core/philox.h"
 #include "assay/numerics/element.h"
+#include "tests/te/ops/tensor_helpers.h"
 
 namespace assay::te {
 namespace {
@@ -176,16 +175,6 @@ TEST(KvCache, StepsAreTheWholeSequence) {
             << "token " << at;
     }
   }
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kUsage);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(KvCache, StepsThatDoNotFitChangeNothing) {

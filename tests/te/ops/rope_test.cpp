@@ -7,28 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <numbers>
 #include <vector>
 
-#include "assay/base/error.h"
 #include "assay/base/parallel.h"
 #include "assay/core/philox.h"
 #include "assay/kernels/rope.h"
 #include "assay/numerics/element.h"
+#include "tests/te/ops/tensor_helpers.h"
 
 namespace assay::te {
 namespace {
-
-Tensor normal(DType dtype, Shape shape, std::uint64_t seed,
-              Device device = Device::kCpu) {
-  Tensor t = Tensor::empty(dtype, std::move(shape), device);
-  PhiloxStream stream(seed);
-  for (std::int64_t i = 0; i < t.numel(); ++i)
-    store_from_double(dtype, stream.next_normal(), t.mutable_data(), i);
-  return t;
-}
 
 Tensor numbers(Shape shape, std::vector<float> values) {
   Tensor t = Tensor::empty(DType::kF32, std::move(shape));
@@ -40,15 +30,6 @@ Tensor integers(std::vector<std::int32_t> values) {
   Tensor t =
       Tensor::empty(DType::kI32, {static_cast<std::int64_t>(values.size())});
   std::copy(values.begin(), values.end(), t.mutable_data<std::int32_t>());
-  return t;
-}
-
-double at(const Tensor& t, std::int64_t i) {
-  return load_as_double(t.dtype(), t.view.data, i);
-}
-
-Tensor on(Device device, Tensor t) {
-  t.device = device;
   return t;
 }
 
@@ -306,16 +287,6 @@ TEST(Rope, ZeroTokens) {
   const Tensor x = Tensor::zeros(DType::kF32, {0, 2, 3, 8});
   EXPECT_EQ(rope_forward(x, freqs, {}).shape(), (Shape{0, 2, 3, 8}));
   EXPECT_EQ(rope_frequencies({.dim = 8}, 0).shape(), (Shape{0, 1, 1, 8}));
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kUsage);
-    return error.what();
-  }
-  return "no error";
 }
 
 // A position past the table is an error, never the next row (F40's kind).
