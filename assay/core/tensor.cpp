@@ -110,6 +110,7 @@ Tensor Tensor::empty(DType dtype, Shape shape, Device device) {
   tensor.view = {dtype, std::move(shape), {}, buffer.get()};
   tensor.owner = std::move(buffer);
   tensor.device = device;
+  tensor.writable = true;
   return tensor;
 }
 
@@ -119,7 +120,13 @@ Tensor Tensor::zeros(DType dtype, Shape shape, Device device) {
   return tensor;
 }
 
-std::byte* Tensor::mutable_data() { return const_cast<std::byte*>(view.data); }
+std::byte* Tensor::mutable_data() {
+  if (!writable && view.data != nullptr) {
+    throw Error(Code::kUsage, "tensor " + to_string(view.shape) +
+                                  ": read-only, expected memory to write");
+  }
+  return const_cast<std::byte*>(view.data);
+}
 
 void gather(const TensorView& view, std::int64_t begin, std::int64_t count,
             std::byte* out) {

@@ -33,6 +33,9 @@ struct Tensor {
   TensorView view;
   std::shared_ptr<const void> owner;
   Device device = Device::kCpu;
+  // Whether the bytes may be written: memory that zeros() and empty() made, or
+  // that its giver lent for writing. Not a file mapping. Copies inherit it.
+  bool writable = false;
 
   // Contiguous, over memory of its own; `zeros` is zeroed, `empty` undefined.
   // Throws Error{kRefused} where the shape has no 63-bit size or there is no
@@ -46,7 +49,7 @@ struct Tensor {
 
   // The elements of a contiguous tensor as T, which the caller chose by the
   // dtype (bf16 and f16: std::uint16_t codes, fp8: std::uint8_t). The mutable
-  // ones only of tensors made by zeros() and empty().
+  // ones throw Error{kUsage} unless the tensor is writable.
   template <typename T>
   const T* data() const {
     return reinterpret_cast<const T*>(view.data);

@@ -96,6 +96,32 @@ TEST(Tensor, Zeros) {
   EXPECT_EQ(tensor.view.bytes()[20], std::byte{7});
 }
 
+// Memory of its own may be written, whoever holds it; a mapping may not.
+TEST(Tensor, OnlyWritableBytesAreHandedOutForWriting) {
+  Tensor own = Tensor::empty(DType::kF32, {2});
+  Tensor copy = own, zeros = Tensor::zeros(DType::kF32, {2});
+  EXPECT_EQ(copy.mutable_data(), own.view.data);
+  EXPECT_EQ(zeros.mutable_data(), zeros.view.data);
+  const float values[2] = {1, 2};
+  Tensor mapped{
+      {DType::kF32, {2}, {}, reinterpret_cast<const std::byte*>(values)},
+      nullptr};
+  EXPECT_EQ(contiguous(mapped).view.data, mapped.view.data);
+  Tensor strided = mapped;
+  strided.view.shape = {2, 2};
+  strided.view.strides = {0, 1};
+  Tensor gathered = contiguous(strided);
+  EXPECT_EQ(gathered.mutable_data<float>()[3], 2);
+  try {
+    mapped.mutable_data<float>();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUsage);
+    EXPECT_STREQ(error.what(),
+                 "tensor [2]: read-only, expected memory to write");
+  }
+}
+
 TEST(Tensor, ImpossibleSizesAreErrors) {
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   EXPECT_THROW(Tensor::zeros(DType::kF32, {kMax, 2}), Error);

@@ -304,6 +304,7 @@ CrossEntropyResult cross_entropy_forward_in_place(
   const Problem p = check(kOp, logits, target, options);
   require(logits.view.is_contiguous(), kOp, "logits", "a strided tensor",
           "a contiguous one: it is overwritten");
+  require_writable(kOp, "logits", logits);
   std::byte* data = logits.mutable_data();
   const double share = share_of_row(p, options);
   // With one rank a row's gradient follows while its exponentials are in
@@ -333,6 +334,7 @@ void cross_entropy_scale_in_place(Tensor& gradient, const Tensor& d_loss_in) {
   require_high_precision(kOp, "gradient", gradient);
   require(gradient.view.is_contiguous(), kOp, "gradient", "a strided tensor",
           "a contiguous one: it is overwritten");
+  require_writable(kOp, "gradient", gradient);
   require_dtype(kOp, "d_loss", d_loss_in, {DType::kF32});
   const MatrixShape shape = matrix_shape(gradient.shape());
   require(d_loss_in.numel() == 1 || d_loss_in.numel() == shape.rows, kOp,

@@ -139,6 +139,7 @@ Tensor grouped_gemm(std::span<const GemmOperand> a,
 
 std::vector<Tensor> split_rows(const Tensor& x,
                                std::span<const std::int64_t> splits) {
+  require_present(kOp, "x", x);
   const Tensor whole = contiguous(x);
   const auto [rows, columns] = matrix_shape(whole.shape());
   const std::vector<std::int64_t> offsets =
@@ -223,7 +224,8 @@ void grouped_bias_add(Tensor& out, const Tensor& bias,
   constexpr std::string_view kName = "grouped_bias_add";
   require_high_precision(kName, "out", out);
   require_high_precision(kName, "bias", bias);
-  require(out.view.is_contiguous(), kName, "out", "strided", "contiguous");
+  require_contiguous(kName, "out", out);
+  require_writable(kName, "out", out);
   const auto [rows, n] = matrix_shape(out.shape());
   const auto groups = static_cast<std::int64_t>(splits.size());
   require_shape(kName, "bias", bias, {groups, n});

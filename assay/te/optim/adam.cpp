@@ -16,6 +16,15 @@ namespace {
 AdamStep step_of(std::string_view op, const AdamOptions& o, double lr,
                  std::int64_t step) {
   require(step >= 1, op, "step", std::to_string(step), ">= 1");
+  require_value(std::isfinite(lr), op, "lr", lr, "a finite number");
+  require_value(o.beta1 >= 0 && o.beta1 < 1, op, "beta1", o.beta1,
+                "at least 0 and below 1");
+  require_value(o.beta2 >= 0 && o.beta2 < 1, op, "beta2", o.beta2,
+                "at least 0 and below 1");
+  require_value(o.eps >= 0 && std::isfinite(o.eps), op, "eps", o.eps,
+                "finite and at least 0");
+  require_value(std::isfinite(o.weight_decay), op, "weight_decay",
+                o.weight_decay, "a finite number");
   const auto correction = [&](double beta) {
     return o.bias_correction
                ? static_cast<float>(1 -
@@ -46,8 +55,13 @@ struct Operands {
   std::optional<InPlace> param, master;
 };
 
+struct Opening {
+  bool params = true;  // as operands, else the caller's
+  Access grads = Access::kRead;
+};
+
 std::vector<Operands> open(std::string_view op, const AdamTensors& t,
-                           bool with_params) {
+                           Opening opening = {}) {
   const std::size_t count = t.grads.size();
   require_count(op, "params", t.params.size(), count);
   require_count(op, "exp_avg", t.exp_avg.size(), count);
@@ -61,12 +75,12 @@ std::vector<Operands> open(std::string_view op, const AdamTensors& t,
     require_shape(op, "exp_avg_sq", t.exp_avg_sq[i], shape);
     common_device(op, {&t.grads[0], &t.grads[i], &t.params[i], &t.exp_avg[i],
                        &t.exp_avg_sq[i]});
-    out.push_back({InPlace(op, "grads", t.grads[i]),
+    out.push_back({InPlace(op, "grads", t.grads[i], opening.grads),
                    InPlace(op, "exp_avg", t.exp_avg[i]),
                    InPlace(op, "exp_avg_sq", t.exp_avg_sq[i]),
                    {},
                    {}});
-    if (with_params) out.back().param.emplace(op, "params", t.params[i]);
+    if (opening.params) out.back().param.emplace(op, "params", t.params[i]);
     if (t.master.empty()) continue;
     require_shape(op, "master", t.master[i], shape);
     common_device(op, {&t.grads[0], &t.master[i]});
@@ -120,7 +134,8 @@ class Chunk {
 // The plain forms; `inv_scale` where gradients are unscaled first.
 void run(std::string_view op, const AdamTensors& tensors, const AdamStep& step,
          const std::optional<float>& inv_scale) {
-  std::vector<Operands> all = open(op, tensors, true);
+  std::vector<Operands> all =
+      open(op, tensors, {true, inv_scale ? Access::kReadWrite : Access::kRead});
   if (all.empty()) return;
   const OptimKernels& kernels = optim_kernels(tensors.grads[0].device);
   for_each_task(sizes_of(all), [&](std::size_t i, std::int64_t begin,
@@ -151,10 +166,11 @@ double state_range(std::string_view op, const Tensor& codes) {
                                       : max_finite(DType::kE4M3FN);
 }
 
-void require_own(std::string_view op, std::string_view argument,
-                 const Tensor& tensor) {
-  require(tensor.view.is_contiguous(), op, argument, "a strided tensor",
-          "a contiguous one");
+// Of a list that is written element by element, without InPlace.
+void require_plain(std::string_view op, std::string_view argument,
+                   const Tensor& tensor) {
+  require_contiguous(op, argument, tensor);
+  require_writable(op, argument, tensor);
 }
 
 float absmax(const Tensor& x) {
@@ -183,6 +199,9 @@ void multi_tensor_adam_capturable(const AdamTensors& tensors,
                                   const AdamOptions& options,
                                   const AdamScalars& scalars) {
   constexpr std::string_view kOp = "multi_tensor_adam_capturable";
+  if (!tensors.grads.empty())
+    common_device(kOp, {&tensors.grads[0], scalars.lr, scalars.step,
+                        scalars.inv_scale, scalars.found_inf});
   if (scalar_value(kOp, "found_inf", *scalars.found_inf) != 0) return;
   const auto step =
       static_cast<std::int64_t>(scalar_value(kOp, "step", *scalars.step));
@@ -200,13 +219,13 @@ void multi_tensor_adam_param_remainder(const AdamTensors& tensors,
   const AdamStep constants = step_of(kOp, options, options.lr, step);
   require(tensors.master.empty(), kOp, "master", "given",
           "none: params and remainders hold it");
-  std::vector<Operands> all = open(kOp, tensors, true);
+  std::vector<Operands> all = open(kOp, tensors);
   require_count(kOp, "remainders", remainders.size(), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     require_dtype(kOp, "params", tensors.params[i], {DType::kBF16});
     require_dtype(kOp, "remainders", remainders[i], {DType::kI16});
     require_shape(kOp, "remainders", remainders[i], all[i].grad.shape());
-    require_own(kOp, "remainders", remainders[i]);
+    require_plain(kOp, "remainders", remainders[i]);
     common_device(kOp, {&tensors.grads[0], &remainders[i]});
   }
   if (all.empty()) return;
@@ -234,7 +253,7 @@ void multi_tensor_adam_fp8(const AdamTensors& tensors,
                            const AdamOptions& options, std::int64_t step) {
   constexpr std::string_view kOp = "multi_tensor_adam_fp8";
   const AdamStep constants = step_of(kOp, options, options.lr, step);
-  std::vector<Operands> all = open(kOp, tensors, false);
+  std::vector<Operands> all = open(kOp, tensors, {false, Access::kRead});
   require_count(kOp, "master", tensors.master.size(), all.size());
   require_count(kOp, "scales", scales.size(), all.size());
   require_count(kOp, "amaxes", amaxes.size(), all.size());
@@ -243,11 +262,15 @@ void multi_tensor_adam_fp8(const AdamTensors& tensors,
   for (std::size_t i = 0; i < all.size(); ++i) {
     require_dtype(kOp, "params", tensors.params[i],
                   {DType::kE4M3FN, DType::kE5M2});
-    require_own(kOp, "params", tensors.params[i]);
+    require_plain(kOp, "params", tensors.params[i]);
     require_dtype(kOp, "amaxes", amaxes[i], {DType::kF32});
     require_dtype(kOp, "scale_invs", scale_invs[i], {DType::kF32});
     scalar_value(kOp, "amaxes", amaxes[i]);
     scalar_value(kOp, "scale_invs", scale_invs[i]);
+    require_writable(kOp, "amaxes", amaxes[i]);
+    require_writable(kOp, "scale_invs", scale_invs[i]);
+    common_device(kOp,
+                  {&tensors.grads[0], &scales[i], &amaxes[i], &scale_invs[i]});
     scale.push_back(static_cast<float>(scalar_value(kOp, "scales", scales[i])));
   }
   if (all.empty()) return;
@@ -285,6 +308,7 @@ Tensor scaled_state_values(const Tensor& codes_in, const Tensor& scale) {
   constexpr std::string_view kOp = "scaled_state_values";
   state_range(kOp, codes_in);
   const auto factor = static_cast<float>(scalar_value(kOp, "scale", scale));
+  common_device(kOp, {&codes_in, &scale});
   const Tensor codes = contiguous(codes_in);
   Tensor out = Tensor::empty(DType::kF32, codes.shape(), codes.device);
   float* values = out.mutable_data<float>();
@@ -301,9 +325,11 @@ void store_scaled_state(const Tensor& values_in, Tensor& codes, Tensor& scale) {
   constexpr std::string_view kOp = "store_scaled_state";
   require_dtype(kOp, "values", values_in, {DType::kF32});
   require_shape(kOp, "codes", codes, values_in.shape());
-  require_own(kOp, "codes", codes);
+  require_plain(kOp, "codes", codes);
   require_dtype(kOp, "scale", scale, {DType::kF32});
   scalar_value(kOp, "scale", scale);
+  require_writable(kOp, "scale", scale);
+  common_device(kOp, {&values_in, &codes, &scale});
   const double range = state_range(kOp, codes);
   const Tensor values = contiguous(values_in);
   const float step = absmax(values) / static_cast<float>(range);

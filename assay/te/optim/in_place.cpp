@@ -6,21 +6,31 @@
 #include "assay/te/check.h"
 
 namespace assay::te {
+namespace {
 
-InPlace::InPlace(std::string_view op, std::string_view argument, Tensor& tensor)
-    : tensor_(&tensor),
-      work_(contiguous(tensor)),
-      numel_(tensor.numel()),
-      kernels_(&convert_kernels(tensor.device)) {
+const Tensor& checked(std::string_view op, std::string_view argument,
+                      const Tensor& tensor, Access access) {
   require_high_precision(op, argument, tensor);
+  if (access == Access::kReadWrite) require_writable(op, argument, tensor);
+  return tensor;
 }
 
+}  // namespace
+
+InPlace::InPlace(std::string_view op, std::string_view argument, Tensor& tensor,
+                 Access access)
+    : tensor_(&tensor),
+      work_(contiguous(checked(op, argument, tensor, access))),
+      data_(const_cast<std::byte*>(work_.view.data)),
+      numel_(tensor.numel()),
+      kernels_(&convert_kernels(tensor.device)) {}
+
 std::byte* InPlace::at(std::int64_t begin) {
-  return work_.mutable_data() + begin * (traits(dtype()).bits / 8);
+  return data_ + begin * (traits(dtype()).bits / 8);
 }
 
 float* InPlace::load(std::int64_t begin, std::int64_t count, float* scratch) {
-  if (dtype() == DType::kF32) return work_.mutable_data<float>() + begin;
+  if (dtype() == DType::kF32) return reinterpret_cast<float*>(data_) + begin;
   kernels_->widen[float_width(dtype())](at(begin), count, scratch);
   return scratch;
 }
@@ -41,11 +51,12 @@ void scatter(const Tensor& values, Tensor& target) {
   const Shape& shape = target.shape();
   Shape index(shape.size(), 0);
   const std::byte* from = values.data<std::byte>();
+  std::byte* to = target.mutable_data();
   for (std::int64_t i = 0; i < values.numel(); ++i) {
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < shape.size(); ++d)
       offset += index[d] * target.view.strides[d];
-    std::memcpy(target.mutable_data() + offset * bytes, from + i * bytes,
+    std::memcpy(to + offset * bytes, from + i * bytes,
                 static_cast<std::size_t>(bytes));
     for (std::size_t d = shape.size(); d-- > 0;) {
       if (++index[d] < shape[d]) break;
@@ -56,6 +67,7 @@ void scatter(const Tensor& values, Tensor& target) {
 
 double scalar_value(std::string_view op, std::string_view argument,
                     const Tensor& tensor) {
+  require_present(op, argument, tensor);
   require(tensor.numel() == 1, op, argument,
           "shape " + to_string(tensor.shape()), "one element");
   return load_as_double(tensor.dtype(), tensor.view.data, 0);

@@ -18,13 +18,17 @@ namespace assay::te {
 inline constexpr std::int64_t kOptimChunk = 2048;
 inline constexpr std::int64_t kOptimTask = 32 * kOptimChunk;
 
+enum class Access : std::uint8_t { kReadWrite, kRead };
+
 // A tensor's elements in row-major order, writable: its own memory, or for a
 // strided one a copy that commit() writes back to where the strides say.
 // Distinct chunks may be used by distinct threads.
 class InPlace {
  public:
-  // f32, bf16 or f16, else Error{kUsage}.
-  InPlace(std::string_view op, std::string_view argument, Tensor& tensor);
+  // f32, bf16 or f16, and memory to write unless it is only read (store() and
+  // commit() are not for those), else Error{kUsage}.
+  InPlace(std::string_view op, std::string_view argument, Tensor& tensor,
+          Access access = Access::kReadWrite);
 
   // Elements [begin, begin + count) as fp32: the memory itself for f32, else
   // widened into `scratch`.
@@ -42,6 +46,7 @@ class InPlace {
  private:
   Tensor* tensor_;
   Tensor work_;
+  std::byte* data_;
   std::int64_t numel_;
   const ConvertKernels* kernels_;
 };

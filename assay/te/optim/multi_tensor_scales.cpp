@@ -1,4 +1,5 @@
 // Scales of many small tensors of largest magnitudes.
+#include <cmath>
 #include <string>
 
 #include "assay/numerics/element.h"
@@ -19,8 +20,8 @@ void require_same(std::string_view op, std::string_view argument,
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     require_dtype(op, argument, outputs[i], dtypes);
     require_shape(op, argument, outputs[i], amaxes[i].shape());
-    require(outputs[i].view.is_contiguous(), op, argument, "a strided tensor",
-            "a contiguous one");
+    require_contiguous(op, argument, outputs[i]);
+    require_writable(op, argument, outputs[i]);
     common_device(op, {&amaxes[i], &outputs[i]});
   }
 }
@@ -34,6 +35,12 @@ void multi_tensor_compute_scale_and_scale_inv(std::span<const Tensor> amaxes,
   constexpr std::string_view kOp = "multi_tensor_compute_scale_and_scale_inv";
   require_same(kOp, "scales", amaxes, scales, {DType::kF32});
   require_same(kOp, "scale_invs", amaxes, scale_invs, {DType::kF32});
+  require_value(format.fp8_max > 0 && std::isfinite(format.fp8_max), kOp,
+                "fp8_max", static_cast<double>(format.fp8_max),
+                "finite and above 0");
+  require_value(format.epsilon >= 0 && std::isfinite(format.epsilon), kOp,
+                "epsilon", static_cast<double>(format.epsilon),
+                "finite and at least 0");
   ScaleOptions options;
   options.pow2 = format.pow2;
   options.epsilon = format.epsilon;

@@ -1,5 +1,6 @@
 #include "assay/te/optim/sgd.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,13 @@ namespace {
 constexpr std::string_view kOp = "multi_tensor_sgd";
 
 SgdStep step_of(const SgdOptions& o) {
+  require_value(std::isfinite(o.lr), kOp, "lr", o.lr, "a finite number");
+  require_value(o.momentum >= 0 && std::isfinite(o.momentum), kOp, "momentum",
+                o.momentum, "finite and at least 0");
+  require_value(std::isfinite(o.dampening), kOp, "dampening", o.dampening,
+                "a finite number");
+  require_value(std::isfinite(o.weight_decay), kOp, "weight_decay",
+                o.weight_decay, "a finite number");
   require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), kOp, "nesterov",
           "set with momentum " + std::to_string(o.momentum) +
               " and dampening " + std::to_string(o.dampening),
@@ -61,10 +69,14 @@ void multi_tensor_sgd(const SgdTensors& tensors, const SgdOptions& options,
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < count; ++i) {
     const Shape& shape = tensors.grads[i].shape();
+    const auto at = [&](std::span<Tensor> list) {
+      return list.empty() ? nullptr : &list[i];
+    };
     common_device(kOp,
-                  {&tensors.grads[0], &tensors.grads[i], &tensors.params[i]});
+                  {&tensors.grads[0], &tensors.grads[i], &tensors.params[i],
+                   at(tensors.momentum), at(tensors.copies)});
     all[i].grad_tensor = tensors.grads[i];
-    all[i].grad.emplace(kOp, "grads", all[i].grad_tensor);
+    all[i].grad.emplace(kOp, "grads", all[i].grad_tensor, Access::kRead);
     open("params", tensors.params, i, shape, all[i].param);
     open("momentum", tensors.momentum, i, shape, all[i].buffer);
     open("copies", tensors.copies, i, shape, all[i].copy);
