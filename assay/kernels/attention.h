@@ -8,8 +8,7 @@
 //   out[i]  = sum_j kept[i][j] * p[i][j] * v[j]
 // kept is 1 without dropout, else 0 or 1 / (1 - p). An excluded pair takes no
 // part in any sum, whatever its operands hold: a NaN in a masked key does not
-// reach the output. A query without keys has a zero output and no gradient;
-// so has one whose logits are all -inf by themselves.
+// reach the output. A query without keys has a zero output and no gradient.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +71,7 @@ struct AttentionOutput {
   std::byte* out = nullptr;
   std::int64_t stride = 0;
   float* lse = nullptr;
-  float* row_max = nullptr;  // the greatest logit, -inf where there is no key
+  float* row_max = nullptr;  // the greatest logit or a NaN; no key: -inf
 };
 
 // What backward reads and writes of one head. dq, dk, dv are contiguous fp32

@@ -68,9 +68,13 @@ RowSoftmax<Real> normaliser(const AttentionHead& h, const std::vector<Real>& x,
                             Make make) {
   RowSoftmax<Real> row{};
   Real best = static_cast<Real>(kNone);
-  for (Real value : x)
+  bool nan = false;
+  for (Real value : x) {
     if (value > best) best = value;
-  row.row_max = best;
+    nan = nan || std::isnan(value);
+  }
+  row.row_max = nan ? std::numeric_limits<double>::quiet_NaN()
+                    : static_cast<double>(best);
   if (h.has_sink && h.sink > best) best = h.sink;
   row.base = best == static_cast<Real>(kNone) ? Real{0} : best;
   auto sum = make();

@@ -14,18 +14,12 @@ namespace assay::te {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr float kMost = std::numeric_limits<float>::max();
 constexpr std::int64_t kTile = kKeyBlock * kQueryBlock;
 
 // Blocks of queries that one task takes through the keys together: each block
 // of keys comes from the outer caches once for all of them.
 constexpr std::int64_t kQueryGroup = 4;
-
-// Scores go into the softmax unscaled where that changes neither their order
-// nor what overflows: their difference is then scaled once, with log2(e).
-bool keeps_scores(const AttentionHead& head) {
-  return head.bias.data == nullptr && head.bias.slope == 0 &&
-         head.scale >= 0x1p-20f && head.scale <= 0x1p100f;
-}
 
 // What the blocks of one task use one after the other.
 struct Scratch {
@@ -72,7 +66,6 @@ class BlockForward {
         first_(block * packed.columns),
         last_(std::min(head.queries, first_ + packed.columns)),
         blocks_(key_blocks_of(head, first_, last_)),
-        unit_(keeps_scores(head) ? head.scale : 1.0f),
         scratch_(scratch),
         running_(packed.v_dim) {}
 
@@ -91,8 +84,7 @@ class BlockForward {
                          std::min(head_.keys, begin + kKeyBlock), columns});
     SoftmaxTile tile{.scores = s.scores,
                      .columns = columns,
-                     .scale = keeps_scores(head_) ? 1.0f : head_.scale,
-                     .factor = unit_ * static_cast<float>(kLog2E),
+                     .factor = head_.scale * static_cast<float>(kLog2E),
                      .added = s.masks.added,
                      .keep = s.masks.keep,
                      .dropped = s.masks.dropped,
@@ -115,10 +107,6 @@ class BlockForward {
     for (std::int64_t i = 0; i < last_ - first_; ++i)
       factor[i] = finish_query(i);
     tiles_.transpose(running_.sums, packed_.v_dim, packed_.columns, s.rows);
-    // No weight at all: zero, whatever stands in v.
-    for (std::int64_t i = 0; i < last_ - first_; ++i)
-      if (out_.lse[first_ + i] == kNone)
-        std::fill_n(s.rows + i * packed_.v_dim, packed_.v_dim, 0.0f);
     const std::int64_t bytes = traits(head_.dtype).bits / 8;
     tiles_.store({.from = s.rows,
                   .from_stride = packed_.v_dim,
@@ -146,18 +134,24 @@ class BlockForward {
   }
 
   float finish_query(std::int64_t i) {
-    float max = running_.max[i] * unit_, sum = running_.sum[i], correction = 1;
-    if (out_.row_max != nullptr) out_.row_max[first_ + i] = max;
+    constexpr auto kLn2 = static_cast<float>(1 / kLog2E);
+    float max = running_.max[i], sum = running_.sum[i], correction = 1;
+    if (out_.row_max != nullptr) {
+      // The maximum drops a NaN logit, the sum does not. A logit of +inf makes
+      // the sum NaN too.
+      const bool lost = std::isnan(sum) && !(max > kMost);
+      out_.row_max[first_ + i] = lost ? sum : max * kLn2;
+    }
     if (head_.has_sink) {
-      const float sink = head_.sink;
+      const float sink = head_.sink * static_cast<float>(kLog2E);
       const float greatest = max > sink ? max : sink;
       if (greatest != kNone) {
-        correction = std::exp(max - greatest);
-        sum = sum * correction + std::exp(sink - greatest);
+        correction = std::exp2(max - greatest);
+        sum = sum * correction + std::exp2(sink - greatest);
         max = greatest;
       }
     }
-    out_.lse[first_ + i] = sum == 0 ? kNone : max + std::log(sum);
+    out_.lse[first_ + i] = sum == 0 ? kNone : max * kLn2 + std::log(sum);
     if (sum == 0) return 0;
     const float kept =
         head_.dropout.draw.threshold == 0 ? 1.0f : head_.dropout.keep_scale;
@@ -170,7 +164,6 @@ class BlockForward {
   const AttentionOutput& out_;
   std::int64_t block_, first_, last_;
   BlockRange blocks_;
-  float unit_;  // logits per unit of the running maximum
   Scratch& scratch_;
   Running running_;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "assay/base/parallel.h"
@@ -34,7 +35,7 @@ Shape out_shape(const Shape& q, std::int64_t dim) {
   return shape;
 }
 
-// Greatest of every head's row maxima, over the sequences.
+// Greatest of every head's row maxima, over the sequences. A NaN stays.
 Tensor head_maxima(const AttentionProblem& p,
                    const std::vector<float>& row_max) {
   Tensor maxima = Tensor::empty(DType::kF32, {p.q.heads}, p.device);
@@ -44,7 +45,7 @@ Tensor head_maxima(const AttentionProblem& p,
     float& best = out[h % static_cast<std::size_t>(p.q.heads)];
     const auto* rows = row_max.data() + p.lse_offset(h);
     for (std::int64_t i = 0; i < p.heads[h].queries; ++i)
-      best = std::max(best, rows[i]);
+      if (rows[i] > best || std::isnan(rows[i])) best = rows[i];
   }
   return maxima;
 }

@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-Tensor copy_of(const Tensor& t) {
+Tensor copy_of(std::string_view name, const Tensor& t) {
+  require_present("attention_fp8_forward", name, t);
   Tensor copy = Tensor::empty(t.dtype(), t.shape(), t.device);
   gather(t.view, 0, t.numel(), copy.mutable_data());
   return copy;
@@ -92,15 +93,17 @@ void probabilities(const AttentionProblem& problem, std::size_t h,
                                   &k[static_cast<std::size_t>(j * head.qk_dim)],
                                   head.qk_dim));
       logit = round_to(dtype, logit + attention_added(head, i, j));
-      greatest = std::max(greatest, logit);
+      // One NaN stays: std::max would drop it.
+      if (logit > greatest || std::isnan(logit)) greatest = logit;
     }
-    if (greatest == kNone) continue;
+    if (greatest == kNone) continue;  // no key, or none but of logit -inf
     double sum = head.has_sink
                      ? std::exp(static_cast<double>(head.sink) - greatest)
                      : 0.0;
     for (double logit : x) sum += std::exp(logit - greatest);
     lse[i] = static_cast<float>(greatest + std::log(sum));
     for (std::int64_t j = 0; j < head.keys; ++j) {
+      if (!attention_keeps(head, i, j)) continue;
       const double weight =
           std::exp(x[static_cast<std::size_t>(j)] - greatest) / sum;
       const std::int64_t at = plane.at(h, i, j);
@@ -213,6 +216,58 @@ Tensor bias_gradient(const AttentionProblem& p, const Plane& plane,
   return out;
 }
 
+// The gradient of one head of k and v, and of its heads of q.
+void product_gradients(const AttentionProblem& p, const Plane& plane,
+                       const Tensor& dx, const Tensor& s,
+                       const std::function<RowsView(std::size_t)>& d_out_rows,
+                       std::int64_t group, AttentionGradients& out) {
+  const DType dtype = dx.dtype();
+  const auto add = [](std::vector<double>& sum, std::vector<double> more,
+                      double factor) {
+    sum.resize(more.size());
+    for (std::size_t i = 0; i < more.size(); ++i) sum[i] += factor * more[i];
+  };
+  std::vector<double> dk, dv;
+  for (std::int64_t n = 0; n < p.group; ++n) {
+    const std::int64_t index = group * p.group + n;
+    const auto h = static_cast<std::size_t>(index);
+    const AttentionHead& head = p.heads[h];
+    const auto scale = static_cast<double>(head.scale);
+    const auto q = rows_of(dtype, head.q, head.queries, head.qk_dim);
+    const auto k = rows_of(dtype, head.k, head.keys, head.qk_dim);
+    const auto go = rows_of(dtype, d_out_rows(h), head.queries, head.v_dim);
+    store_rows(weighed(head, h, plane, dx, k, head.qk_dim, true), head.qk_dim,
+               scale, out.dq, p.q, index / p.q.heads, p.sequence(h).q_begin,
+               index % p.q.heads);
+    add(dk, weighed(head, h, plane, dx, q, head.qk_dim, false), scale);
+    add(dv, weighed(head, h, plane, s, go, head.v_dim, false), 1);
+  }
+  const auto first = static_cast<std::size_t>(group * p.group);
+  const std::int64_t b = group * p.group / p.q.heads;
+  const std::int64_t key_head = group % p.k.heads;
+  const std::int64_t begin = p.sequence(first).kv_begin;
+  store_rows(dk, p.k.dim, 1, out.dk, p.k, b, begin, key_head);
+  store_rows(dv, p.v.dim, 1, out.dv, p.v, b, begin, key_head);
+}
+
+Tensor sink_gradient(const AttentionProblem& p, const Plane& plane,
+                     const Tensor& lse_of_all,
+                     const std::vector<double>& delta) {
+  Tensor sinks = Tensor::zeros(DType::kF32, {p.q.heads}, p.device);
+  auto* out = sinks.mutable_data<float>();
+  for (std::size_t h = 0; h < p.heads.size(); ++h) {
+    double sum = 0;
+    const auto* lse = lse_of_all.data<float>() + p.lse_offset(h);
+    for (std::int64_t i = 0; i < p.heads[h].queries; ++i)
+      sum -= std::exp(static_cast<double>(p.heads[h].sink) -
+                      static_cast<double>(lse[i])) *
+             delta[h * static_cast<std::size_t>(plane.rows) +
+                   static_cast<std::size_t>(i)];
+    out[h % static_cast<std::size_t>(p.q.heads)] += static_cast<float>(sum);
+  }
+  return sinks;
+}
+
 }  // namespace
 
 AttentionFp8Result attention_fp8_forward(const AttentionInputs& inputs,
@@ -220,9 +275,9 @@ AttentionFp8Result attention_fp8_forward(const AttentionInputs& inputs,
                                          const AttentionFp8Roles& roles) {
   AttentionFp8Result r;
   r.inputs = inputs;
-  r.inputs.q = copy_of(inputs.q);
-  r.inputs.k = copy_of(inputs.k);
-  r.inputs.v = copy_of(inputs.v);
+  r.inputs.q = copy_of("q", inputs.q);
+  r.inputs.k = copy_of("k", inputs.k);
+  r.inputs.v = copy_of("v", inputs.v);
   if (roles.qkv) roles.qkv(r.inputs.q, r.inputs.k, r.inputs.v);
   const AttentionProblem p =
       make_attention_problem("attention_fp8_forward", r.inputs, options);
@@ -263,6 +318,9 @@ AttentionGradients attention_fp8_backward(const Tensor& d_out,
   require_dtype(kOp, "d_out", d_out, {dtype});
   const Plane plane = plane_of(p);
   require_shape(kOp, "p", forward.p, plane.shape(p));
+  require_shape(kOp, "s", forward.s, plane.shape(p));
+  require_shape(kOp, "lse", forward.lse, p.lse_shape());
+  common_device(kOp, {&in.q, &d_out, &forward.p, &forward.s, &forward.lse});
   const Tensor g = contiguous(through(roles.d_out, d_out));
   Tensor dx = Tensor::zeros(dtype, plane.shape(p), p.device);
   std::vector<double> delta(p.heads.size() *
@@ -282,57 +340,17 @@ AttentionGradients attention_fp8_backward(const Tensor& d_out,
   out.dk = Tensor::zeros(dtype, in.k.shape(), p.device);
   out.dv = Tensor::zeros(dtype, in.v.shape(), p.device);
   // One task a head of k: its heads of q add up in order.
-  parallel_for(
-      static_cast<std::int64_t>(p.heads.size()) / p.group,
-      [&](std::int64_t group) {
-        std::vector<double> dk, dv;
-        for (std::int64_t n = 0; n < p.group; ++n) {
-          const std::int64_t index = group * p.group + n;
-          const auto h = static_cast<std::size_t>(index);
-          const AttentionHead& head = p.heads[h];
-          const auto scale = static_cast<double>(head.scale);
-          const auto q = rows_of(dtype, head.q, head.queries, head.qk_dim);
-          const auto k = rows_of(dtype, head.k, head.keys, head.qk_dim);
-          const auto go =
-              rows_of(dtype, d_out_rows(h), head.queries, head.v_dim);
-          store_rows(weighed(head, h, plane, dx, k, head.qk_dim, true),
-                     head.qk_dim, scale, out.dq, p.q, index / p.q.heads,
-                     p.sequence(h).q_begin, index % p.q.heads);
-          const auto add = [&](std::vector<double>& sum,
-                               std::vector<double> more, double factor) {
-            sum.resize(more.size());
-            for (std::size_t i = 0; i < more.size(); ++i)
-              sum[i] += factor * more[i];
-          };
-          add(dk, weighed(head, h, plane, dx, q, head.qk_dim, false), scale);
-          add(dv, weighed(head, h, plane, forward.s, go, head.v_dim, false), 1);
-        }
-        const auto first = static_cast<std::size_t>(group * p.group);
-        const std::int64_t b = group * p.group / p.q.heads;
-        const std::int64_t key_head = group % p.k.heads;
-        const std::int64_t begin = p.sequence(first).kv_begin;
-        store_rows(dk, p.k.dim, 1, out.dk, p.k, b, begin, key_head);
-        store_rows(dv, p.v.dim, 1, out.dv, p.v, b, begin, key_head);
-      });
+  parallel_for(static_cast<std::int64_t>(p.heads.size()) / p.group,
+               [&](std::int64_t group) {
+                 product_gradients(p, plane, dx, forward.s, d_out_rows, group,
+                                   out);
+               });
   if (roles.d_qkv) roles.d_qkv(out.dq, out.dk, out.dv);
   if (in.bias && (options.bias == AttentionBiasType::kPreScale ||
                   options.bias == AttentionBiasType::kPostScale))
     out.d_bias = bias_gradient(p, plane, dx, *in.bias);
-  if (options.softmax == SoftmaxType::kLearnable) {
-    Tensor sinks = Tensor::zeros(DType::kF32, {p.q.heads}, p.device);
-    for (std::size_t h = 0; h < p.heads.size(); ++h) {
-      double sum = 0;
-      const auto* lse = forward.lse.data<float>() + p.lse_offset(h);
-      for (std::int64_t i = 0; i < p.heads[h].queries; ++i)
-        sum -= std::exp(static_cast<double>(p.heads[h].sink) -
-                        static_cast<double>(lse[i])) *
-               delta[h * static_cast<std::size_t>(plane.rows) +
-                     static_cast<std::size_t>(i)];
-      sinks.mutable_data<float>()[h % static_cast<std::size_t>(p.q.heads)] +=
-          static_cast<float>(sum);
-    }
-    out.d_softmax_offset = sinks;
-  }
+  if (options.softmax == SoftmaxType::kLearnable)
+    out.d_softmax_offset = sink_gradient(p, plane, forward.lse, delta);
   return out;
 }
 

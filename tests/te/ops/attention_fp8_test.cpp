@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/base/error.h"
 #include "assay/core/philox.h"
 #include "assay/formats/tensor_source.h"
 #include "assay/numerics/element.h"
@@ -137,6 +138,52 @@ TEST(AttentionFp8, WithoutRolesItIsAttention) {
       expect_near(*g.d_bias, a.at("d_bias"), 4e-6, c.name);
     if (a.contains("d_softmax_offset"))
       expect_near(*g.d_softmax_offset, a.at("d_softmax_offset"), 4e-6, c.name);
+  }
+}
+
+// A NaN goes where attention_forward takes it, and no further: not to
+// probabilities of excluded pairs, which a quantiser of s would see.
+TEST(AttentionFp8, NanQueriesAreAsInAttention) {
+  const Arrays a = load("causal");
+  const AttentionOptions options{.q_format = QkvFormat::kBshd,
+                                 .kv_format = QkvFormat::kBshd,
+                                 .mask = AttentionMask::kCausal};
+  AttentionInputs in = inputs_of(a);
+  Tensor q = Tensor::empty(in.q.dtype(), in.q.shape());
+  gather(in.q.view, 0, in.q.numel(), q.mutable_data());
+  const std::int64_t dim = q.shape()[3], row = q.shape()[2] * dim;
+  for (std::int64_t d = 0; d < dim; ++d)  // head 0 of query 2
+    store_from_double(q.dtype(), NAN, q.mutable_data(), 2 * row + d);
+  in.q = q;
+  const auto f = attention_fp8_forward(in, options, {});
+  const AttentionResult plain = attention_forward(in, options);
+  EXPECT_TRUE(std::isnan(at(plain.lse, 2)));
+  for (const auto& [ours, theirs] :
+       {std::pair{f.out, plain.out}, std::pair{f.lse, plain.lse}})
+    for (std::int64_t i = 0; i < ours.numel(); ++i)
+      ASSERT_EQ(std::isnan(at(ours, i)), std::isnan(at(theirs, i))) << i;
+  const std::int64_t keys = f.s.shape()[3];
+  for (std::int64_t j = 0; j < keys; ++j) {
+    EXPECT_EQ(std::isnan(at(f.s, 2 * keys + j)), j <= 2) << j;
+    if (j <= 2) continue;
+    EXPECT_EQ(at(f.s, 2 * keys + j), 0) << j;
+  }
+}
+
+TEST(AttentionFp8, TensorsOfTwoDevicesAreAnError) {
+  const Arrays a = load("causal");
+  const AttentionOptions options{.q_format = QkvFormat::kBshd,
+                                 .kv_format = QkvFormat::kBshd};
+  const auto f = attention_fp8_forward(inputs_of(a), options, {});
+  Tensor d_out = a.at("d_out");
+  d_out.device = Device::kReference;
+  try {
+    attention_fp8_backward(d_out, f, options, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "attention_fp8_backward: device: tensors on cpu and "
+                 "reference, expected all on one device");
   }
 }
 
