@@ -6,7 +6,8 @@
 // writes -10000 where we exclude; the two agree but for rows without any key:
 // those give zeros here (and in NVTE's fused kernels), a uniform row there.
 //
-// Rounding points and threading: attention_flash.h. Device::kReference,
+// Rounding points, threading, and which heads of bf16 run in fp32 tiles (in
+// backward all of a call or none): attention_flash.h. Device::kReference,
 // ASSAY_ISA=scalar and precisions other than fp32 run plain loops instead.
 #pragma once
 
@@ -62,7 +63,7 @@ struct AttentionOptions {
   // Where the diagonal of window, causal mask and ALiBi is. Absent: as the
   // mask says; ALiBi: bottom right but under the top-left causal masks.
   std::optional<bool> bottom_right;
-  std::optional<float> scale;  // finite; absent: 1 / sqrt(dim of q)
+  std::optional<float> scale;  // absent: 1 / sqrt(dim of q)
   SoftmaxType softmax = SoftmaxType::kVanilla;
   AttentionBiasType bias = AttentionBiasType::kNone;
   // Probability in [0, 1); elements are dropped at the rate floor(256 p) / 256
@@ -76,17 +77,23 @@ struct AttentionOptions {
   InternalPrecision precision = InternalPrecision::kF32;
 };
 
+// An input that no option reads is refused rather than ignored. All are on
+// one device.
 struct AttentionInputs {
   // float32, bfloat16 or float16, all of one dtype. Heads of q are a multiple
   // of those of k and v; query head h uses key head h / (heads_q / heads_kv)
   // (repeat_interleave). v may have another dim than q and k.
   Tensor q, k, v;
-  std::optional<Tensor> mask;  // bool or uint8 [1 or b, 1 or h, sq, skv]
-  std::optional<Tensor> bias;  // float [1 or b, 1 or h, sq, skv]
-  std::optional<Tensor> alibi_slopes;    // f32 [h] or [b, h]; absent: standard
-  std::optional<Tensor> softmax_offset;  // f32, h elements; kLearnable
-  // int32 [b + 1]: thd, and padding masks. Where a sequence begins in thd is
-  // given by the padded ones, where they are there.
+  // kArbitrary needs it: bool or uint8 [1 or b, 1 or h, sq, skv].
+  std::optional<Tensor> mask;
+  // kPreScale and kPostScale need it: float [1 or b, 1 or h, sq, skv].
+  std::optional<Tensor> bias;
+  // kAlibi takes it: f32 [h] or [b, h]; absent: the standard slopes.
+  std::optional<Tensor> alibi_slopes;
+  // kLearnable needs it: f32, h elements.
+  std::optional<Tensor> softmax_offset;
+  // int32 [b + 1]: thd and padding masks need them. Where a sequence begins in
+  // thd is given by the padded ones, which thd takes.
   std::optional<Tensor> cu_seqlens_q, cu_seqlens_kv;
   std::optional<Tensor> cu_seqlens_q_padded, cu_seqlens_kv_padded;
 };
@@ -96,7 +103,10 @@ struct AttentionResult {
   // f32 [b, h, sq], thd [h, tokens]: log-sum-exp of the logits, with the sink;
   // -inf where there is no key and for padding.
   Tensor lse;
-  Tensor max_logit;  // f32 [h], -inf without keys; want_max_logit only
+  // f32 [h], want_max_logit only: the greatest logit. -inf without keys, NaN
+  // where a logit is NaN (one that has +inf beside it in its row may give
+  // +inf).
+  Tensor max_logit;
 };
 
 struct AttentionGradients {

@@ -16,6 +16,10 @@ bool has_padding(AttentionMask mask) {
          mask == AttentionMask::kPaddingCausal ||
          mask == AttentionMask::kPaddingCausalBottomRight;
 }
+bool takes_bias(AttentionBiasType type) {
+  return type == AttentionBiasType::kPreScale ||
+         type == AttentionBiasType::kPostScale;
+}
 bool is_top_left_causal(AttentionMask mask) {
   return mask == AttentionMask::kCausal ||
          mask == AttentionMask::kPaddingCausal;
@@ -139,9 +143,9 @@ class Builder {
 
   AttentionProblem build() {
     check_tensors();
+    check_given();
     set_sequences();
     set_extras();
-    check_scale();
     for (std::size_t b = 0; b < p_.sequences.size(); ++b)
       for (std::int64_t h = 0; h < p_.q.heads; ++h)
         p_.heads.push_back(head_of(b, h));
@@ -150,7 +154,14 @@ class Builder {
 
  private:
   void check_tensors() {
-    p_.device = common_device(op_, {&inputs_.q, &inputs_.k, &inputs_.v});
+    p_.device = common_device(
+        op_,
+        {&inputs_.q, &inputs_.k, &inputs_.v, address_of(inputs_.mask),
+         address_of(inputs_.bias), address_of(inputs_.alibi_slopes),
+         address_of(inputs_.softmax_offset), address_of(inputs_.cu_seqlens_q),
+         address_of(inputs_.cu_seqlens_kv),
+         address_of(inputs_.cu_seqlens_q_padded),
+         address_of(inputs_.cu_seqlens_kv_padded)});
     p_.precision = effective_precision("attention", options_.precision);
     p_.q = layout_of(op_, "q", inputs_.q, options_.q_format);
     p_.k = layout_of(op_, "k", inputs_.k, options_.kv_format);
@@ -179,6 +190,36 @@ class Builder {
     q_ = keep(inputs_.q);
     k_ = keep(inputs_.k);
     v_ = keep(inputs_.v);
+  }
+
+  // What no option reads would be ignored: the caller meant something else.
+  void check_given() const {
+    const auto only = [&](std::string_view name,
+                          const std::optional<Tensor>& given, bool wanted,
+                          const char* where) {
+      require(wanted || !given, op_, name, "given",
+              std::string("none but for ") + where);
+    };
+    only("mask", inputs_.mask, options_.mask == AttentionMask::kArbitrary,
+         "AttentionMask::kArbitrary");
+    only("bias", inputs_.bias, takes_bias(options_.bias),
+         "AttentionBiasType::kPreScale and kPostScale");
+    only("alibi_slopes", inputs_.alibi_slopes,
+         options_.bias == AttentionBiasType::kAlibi,
+         "AttentionBiasType::kAlibi");
+    only("softmax_offset", inputs_.softmax_offset,
+         options_.softmax == SoftmaxType::kLearnable,
+         "SoftmaxType::kLearnable");
+    const bool padding = has_padding(options_.mask);
+    const bool q = options_.q_format == QkvFormat::kThd;
+    const bool kv = options_.kv_format == QkvFormat::kThd;
+    constexpr auto kLengths = "padding masks and QkvFormat::kThd";
+    only("cu_seqlens_q", inputs_.cu_seqlens_q, q || padding, kLengths);
+    only("cu_seqlens_kv", inputs_.cu_seqlens_kv, kv || padding, kLengths);
+    only("cu_seqlens_q_padded", inputs_.cu_seqlens_q_padded, q,
+         "QkvFormat::kThd");
+    only("cu_seqlens_kv_padded", inputs_.cu_seqlens_kv_padded, kv,
+         "QkvFormat::kThd");
   }
 
   const Tensor& keep(const Tensor& t) {
@@ -210,11 +251,6 @@ class Builder {
     p_.padded_kv = leaves_rows(p_.k, kv);
   }
 
-  void check_scale() const {
-    require(std::isfinite(options_.scale.value_or(1.0f)), op_, "scale",
-            std::to_string(options_.scale.value_or(1.0f)), "a finite number");
-  }
-
   void set_extras() {
     if (options_.mask == AttentionMask::kArbitrary) {
       if (!inputs_.mask) fail(op_, "mask", "absent", "one with arbitrary");
@@ -223,8 +259,7 @@ class Builder {
       mask_ = keep(*inputs_.mask).data<std::uint8_t>();
     }
     const auto type = options_.bias;
-    if (type == AttentionBiasType::kPreScale ||
-        type == AttentionBiasType::kPostScale) {
+    if (takes_bias(type)) {
       if (!inputs_.bias) fail(op_, "bias", "absent", "one with this type");
       require_high_precision(op_, "bias", *inputs_.bias);
       bias_at_ = broadcast_of(op_, "bias", *inputs_.bias, p_);
@@ -295,12 +330,8 @@ class Builder {
         options_.bottom_right.value_or(is_bottom_right(mask));
     const std::int64_t off = bottom_right ? head.keys - head.queries : 0;
     const bool causal = is_top_left_causal(mask) || is_bottom_right(mask);
-    // A window of both lengths is open: nothing wider, which could overflow.
-    const std::int64_t most = head.keys + head.queries;
-    if (options_.window_left >= 0)
-      head.low = off - std::min(options_.window_left, most);
-    if (options_.window_right >= 0)
-      head.high = off + std::min(options_.window_right, most);
+    if (options_.window_left >= 0) head.low = off - options_.window_left;
+    if (options_.window_right >= 0) head.high = off + options_.window_right;
     if (causal) head.high = off;
   }
 

@@ -229,8 +229,8 @@ AttentionResult attention_over_cache(const KvCache& cache, std::int64_t layer,
   in.k = cache.keys(layer);
   in.v = cache.values(layer);
   const std::int64_t batch = cache.batch();
-  Tensor q_offsets = Tensor::zeros(DType::kI32, {batch + 1});
-  Tensor kv_offsets = Tensor::zeros(DType::kI32, {batch + 1});
+  Tensor q_offsets = Tensor::zeros(DType::kI32, {batch + 1}, q.device);
+  Tensor kv_offsets = Tensor::zeros(DType::kI32, {batch + 1}, q.device);
   auto* cu_q = q_offsets.mutable_data<std::int32_t>();
   auto* cu_kv = kv_offsets.mutable_data<std::int32_t>();
   for (std::int64_t b = 0; b < batch; ++b) {

@@ -88,8 +88,9 @@ class KvCache {
 };
 
 // One step's attention: q holds the new tokens as append's k (bshd or thd),
-// options.mask is usually kPaddingCausalBottomRight. The result is that of
-// attention_forward over the cached keys.
+// options.mask is one with padding, since sequences are of their own lengths:
+// usually kPaddingCausalBottomRight; others are an Error{kUsage}. The result is
+// that of attention_forward over the cached keys.
 AttentionResult attention_over_cache(const KvCache& cache, std::int64_t layer,
                                      const Tensor& q, AttentionOptions options);
 

@@ -154,7 +154,15 @@ const std::vector<NamedCase>& cases() {
   return all;
 }
 
-AttentionInputs inputs_of(const Arrays& a, DType dtype, Device device) {
+bool takes_lengths(const AttentionOptions& o) {
+  return o.mask == AttentionMask::kPadding ||
+         o.mask == AttentionMask::kPaddingCausal ||
+         o.mask == AttentionMask::kPaddingCausalBottomRight ||
+         o.q_format == QkvFormat::kThd;
+}
+
+AttentionInputs inputs_of(const Arrays& a, const AttentionOptions& options,
+                          DType dtype, Device device) {
   AttentionInputs in;
   in.q = on(device, cast(a.at("q"), dtype));
   in.k = on(device, cast(a.at("k"), dtype));
@@ -163,8 +171,9 @@ AttentionInputs inputs_of(const Arrays& a, DType dtype, Device device) {
   if (a.contains("mask")) in.mask = on(device, a.at("mask"));
   if (a.contains("softmax_offset"))
     in.softmax_offset = on(device, a.at("softmax_offset"));
-  in.cu_seqlens_q = offsets(lengths(a.at("lens_q")));
-  in.cu_seqlens_kv = offsets(lengths(a.at("lens_kv")));
+  if (!takes_lengths(options)) return in;
+  in.cu_seqlens_q = on(device, offsets(lengths(a.at("lens_q"))));
+  in.cu_seqlens_kv = on(device, offsets(lengths(a.at("lens_kv"))));
   return in;
 }
 
@@ -176,7 +185,7 @@ void check_bshd(const Arrays& a, AttentionOptions options, DType dtype,
                 Device device, const Tolerance& tolerance,
                 const std::string& what) {
   options.q_format = options.kv_format = QkvFormat::kBshd;
-  const AttentionInputs in = inputs_of(a, dtype, device);
+  const AttentionInputs in = inputs_of(a, options, dtype, device);
   const Tensor d_out = on(device, cast(a.at("d_out"), dtype));
   const AttentionResult r = attention_forward(in, options);
   EXPECT_EQ(r.out.dtype(), dtype);
@@ -218,7 +227,7 @@ TEST(Attention, TorchVectorsIn16Bits) {
 TEST(Attention, SbhdHoldsTheSameValues) {
   for (const NamedCase& c : cases()) {
     const Arrays a = load_case(c.name);
-    AttentionInputs in = inputs_of(a, DType::kF32, Device::kCpu);
+    AttentionInputs in = inputs_of(a, c.options, DType::kF32, Device::kCpu);
     AttentionOptions options = c.options;
     options.q_format = options.kv_format = QkvFormat::kBshd;
     const AttentionResult x = attention_forward(in, options);
@@ -248,9 +257,9 @@ TEST(Attention, PackedSequences) {
     const auto lens_q = lengths(a.at("lens_q"));
     const auto lens_kv = lengths(a.at("lens_kv"));
     for (const std::int64_t gap : {0, 3}) {
-      AttentionInputs in = inputs_of(a, DType::kF32, Device::kCpu);
       AttentionOptions options = c.options;
       options.q_format = options.kv_format = QkvFormat::kThd;
+      AttentionInputs in = inputs_of(a, options, DType::kF32, Device::kCpu);
       in.q = pack(in.q, lens_q, gap);
       in.k = pack(in.k, lens_kv, gap);
       in.v = pack(in.v, lens_kv, gap);
@@ -288,7 +297,7 @@ TEST(Attention, PrecisionsOfTheSums) {
                  "working bf16");
   }
   // By name: sums rounded to bf16 show.
-  AttentionInputs in = inputs_of(a, DType::kBF16, Device::kCpu);
+  AttentionInputs in = inputs_of(a, options, DType::kBF16, Device::kCpu);
   options.precision = InternalPrecision::kF32;
   options.q_format = options.kv_format = QkvFormat::kBshd;
   const Tensor fast = attention_forward(in, options).out;
@@ -468,6 +477,42 @@ TEST(Attention, MaxLogitOfEveryHead) {
   }
 }
 
+// A NaN logit is the maximum of its head, on every device; another head and
+// rows without keys are as they were.
+TEST(Attention, MaxLogitOfNanLogitsIsNan) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const Device device : {Device::kCpu, Device::kReference})
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      AttentionInputs in = random_inputs(dtype, 3, 70, 2, 2, device);
+      const AttentionOptions options{.mask = AttentionMask::kNone,
+                                     .want_max_logit = true};
+      const double other = at(attention_forward(in, options).max_logit, 1);
+      const AttentionInputs good = in;
+      in.q = cast(good.q, dtype);
+      store_from_double(dtype, NAN, in.q.mutable_data(), 2 * 16 + 1);  // head 0
+      in.q.device = device;
+      AttentionResult r = attention_forward(in, options);
+      EXPECT_TRUE(std::isnan(at(r.max_logit, 0))) << device_name(device);
+      // The bf16 head runs in other tiles beside one that holds a NaN.
+      EXPECT_NEAR(at(r.max_logit, 1), other, 1e-2);
+      in.q = good.q;
+      in.k = cast(good.k, dtype);  // one key of many: its logits only
+      store_from_double(dtype, NAN, in.k.mutable_data(), 65 * 2 * 16);
+      in.k.device = device;
+      r = attention_forward(in, options);
+      EXPECT_TRUE(std::isnan(at(r.max_logit, 0))) << device_name(device);
+      in.k = cast(good.k, dtype);
+      store_from_double(dtype, kInf, in.k.mutable_data(), 65 * 2 * 16);
+      in.k.device = device;
+      in.q = cast(good.q, dtype);
+      for (std::int64_t i = 0; i < in.q.numel(); ++i)
+        store_from_double(dtype, 1, in.q.mutable_data(), i);
+      in.q.device = device;
+      r = attention_forward(in, options);
+      EXPECT_EQ(at(r.max_logit, 0), kInf) << device_name(device);
+    }
+}
+
 // Central differences of sum(d_out * out) in the fp64 loops.
 TEST(Attention, GradientsAreDifferencesOfTheReference) {
   AttentionInputs in =
@@ -563,7 +608,8 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
   for (const AttentionBiasType bias :
        {AttentionBiasType::kNone, AttentionBiasType::kPostScale}) {
     AttentionInputs in = random_inputs(DType::kBF16, 150, 600, 4, 2);
-    in.bias = normal(DType::kF32, {1, 1, 150, 600}, 4);
+    if (bias != AttentionBiasType::kNone)
+      in.bias = normal(DType::kF32, {1, 1, 150, 600}, 4);
     const AttentionOptions options{.mask = AttentionMask::kNone, .bias = bias};
     const Tensor d_out = normal(DType::kBF16, in.q.shape(), 5);
     const auto run = [&](int threads) {
@@ -580,28 +626,6 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
     expect_near(four.dv, one.dv, 0, "dv");
     if (one.d_bias) expect_near(*four.d_bias, *one.d_bias, 0, "d_bias");
   }
-}
-
-TEST(Attention, TheWidestWindowIsOpen) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  for (const bool bottom_right : {false, true})
-    for (const auto& [queries, keys] :
-         {std::pair<std::int64_t, std::int64_t>{3, 9}, {9, 3}}) {
-      const AttentionInputs in =
-          random_inputs(DType::kF32, queries, keys, 2, 2);
-      AttentionOptions options{.mask = AttentionMask::kNone,
-                               .bottom_right = bottom_right};
-      const AttentionResult open = attention_forward(in, options);
-      options.window_left = options.window_right = kMost;
-      const AttentionResult wide = attention_forward(in, options);
-      expect_near(wide.out, open.out, 0, "out");
-      expect_near(wide.lse, open.lse, 0, "lse");
-      options.window_left = kMost - 1;
-      options.window_right = 0;
-      const AttentionResult causal = attention_forward(in, options);
-      options.window_left = -1;
-      expect_near(causal.out, attention_forward(in, options).out, 0, "left");
-    }
 }
 
 TEST(Attention, ErrorsNameTheArgument) {
@@ -622,12 +646,113 @@ TEST(Attention, ErrorsNameTheArgument) {
   EXPECT_EQ(message([&] { attention_forward(good, {.dropout = 1.0}); }),
             "attention_forward: dropout: 1.000000, expected at least 0 and "
             "below 1");
-  EXPECT_EQ(message([&] { attention_forward(good, {.scale = INFINITY}); }),
-            "attention_forward: scale: inf, expected a finite number");
-  EXPECT_EQ(message([&] { attention_forward(good, {.scale = NAN}); }),
-            "attention_forward: scale: nan, expected a finite number");
   EXPECT_EQ(message([&] { parse_attention_mask("diagonal"); }).substr(0, 27),
             "attn_mask_type: \"diagonal\",");
+}
+
+// An input that no option reads would change nothing in silence.
+TEST(Attention, InputsThatNoOptionReadsAreRefused) {
+  const AttentionInputs plain = random_inputs(DType::kF32, 4, 4, 2, 2);
+  const Tensor square = Tensor::zeros(DType::kF32, {1, 1, 4, 4});
+  const Tensor heads = Tensor::zeros(DType::kF32, {2});
+  const Tensor bytes = Tensor::zeros(DType::kBool, {1, 1, 4, 4});
+  const Tensor lengths = offsets({4});
+  using Input = std::optional<Tensor> AttentionInputs::*;
+  struct Case {
+    const char* name;
+    Input input;
+    Tensor value;
+    AttentionOptions options;
+    const char* expected;
+  };
+  using Mask = AttentionMask;
+  using Bias = AttentionBiasType;
+  const char* kBiases = "AttentionBiasType::kPreScale and kPostScale";
+  const char* kLengths = "padding masks and QkvFormat::kThd";
+  const std::vector<Case> cases = {
+      {"mask", &AttentionInputs::mask, bytes, {}, "AttentionMask::kArbitrary"},
+      {"mask",
+       &AttentionInputs::mask,
+       bytes,
+       {.mask = Mask::kNone},
+       "AttentionMask::kArbitrary"},
+      {"bias", &AttentionInputs::bias, square, {}, kBiases},
+      {"bias", &AttentionInputs::bias, square, {.bias = Bias::kAlibi}, kBiases},
+      {"alibi_slopes",
+       &AttentionInputs::alibi_slopes,
+       heads,
+       {},
+       "AttentionBiasType::kAlibi"},
+      {"softmax_offset",
+       &AttentionInputs::softmax_offset,
+       heads,
+       {},
+       "SoftmaxType::kLearnable"},
+      {"softmax_offset",
+       &AttentionInputs::softmax_offset,
+       heads,
+       {.softmax = SoftmaxType::kOffByOne},
+       "SoftmaxType::kLearnable"},
+      {"cu_seqlens_q", &AttentionInputs::cu_seqlens_q, lengths, {}, kLengths},
+      {"cu_seqlens_kv", &AttentionInputs::cu_seqlens_kv, lengths, {}, kLengths},
+      {"cu_seqlens_q_padded",
+       &AttentionInputs::cu_seqlens_q_padded,
+       lengths,
+       {},
+       "QkvFormat::kThd"},
+      {"cu_seqlens_kv_padded",
+       &AttentionInputs::cu_seqlens_kv_padded,
+       lengths,
+       {},
+       "QkvFormat::kThd"}};
+  for (const Case& c : cases) {
+    AttentionInputs in = plain;
+    in.*c.input = c.value;
+    const std::string rest = std::string(": ") + c.name +
+                             ": given, expected none but for " + c.expected;
+    EXPECT_EQ(message([&] { attention_forward(in, c.options); }),
+              "attention_forward" + rest);
+    const Tensor lse = Tensor::zeros(DType::kF32, {1, 2, 4});
+    EXPECT_EQ(
+        message([&] { attention_backward(in.q, in, in.q, lse, c.options); }),
+        "attention_backward" + rest);
+  }
+}
+
+// Every tensor, the integer ones too, against q.
+TEST(Attention, TensorsOfTwoDevicesAreAnError) {
+  const auto away = [](Tensor t) {
+    return on(Device::kReference, std::move(t));
+  };
+  const AttentionInputs plain = random_inputs(DType::kF32, 4, 4, 2, 2);
+  const Tensor lengths = offsets({4});
+  const AttentionOptions options{.mask = AttentionMask::kPaddingCausal,
+                                 .softmax = SoftmaxType::kLearnable,
+                                 .bias = AttentionBiasType::kPostScale};
+  AttentionInputs good = plain;
+  good.cu_seqlens_q = good.cu_seqlens_kv = lengths;
+  good.softmax_offset = Tensor::zeros(DType::kF32, {2});
+  good.bias = Tensor::zeros(DType::kF32, {1, 1, 4, 4});
+  const auto refused = [&](const AttentionInputs& in,
+                           const AttentionOptions& o) {
+    EXPECT_EQ(message([&] { attention_forward(in, o); }),
+              "attention_forward: device: tensors on cpu and reference, "
+              "expected all on one device");
+  };
+  EXPECT_NO_THROW(attention_forward(good, options));
+  for (const auto input :
+       {&AttentionInputs::bias, &AttentionInputs::softmax_offset,
+        &AttentionInputs::cu_seqlens_q, &AttentionInputs::cu_seqlens_kv}) {
+    AttentionInputs in = good;
+    in.*input = away(*(good.*input));
+    refused(in, options);
+  }
+  AttentionInputs in = plain;
+  in.mask = away(Tensor::zeros(DType::kBool, {1, 1, 4, 4}));
+  refused(in, {.mask = AttentionMask::kArbitrary});
+  in = plain;
+  in.alibi_slopes = away(Tensor::zeros(DType::kF32, {2}));
+  refused(in, {.bias = AttentionBiasType::kAlibi});
 }
 
 TEST(Attention, NamesAreNvtes) {
