@@ -37,6 +37,13 @@ void zero_padding(const RowMap& map, std::int64_t bytes, std::byte* out) {
     if (source[row] < 0) std::fill_n(out + row * bytes, bytes, std::byte{0});
 }
 
+void require_map(std::string_view op, const RowMap& map) {
+  require_shape(op, "map.slots", map.slots, {map.tokens, 2 * map.width + 1});
+  require_dtype(op, "map.slots", map.slots, {DType::kI32});
+  require_shape(op, "map.source", map.source, {map.rows});
+  require_dtype(op, "map.source", map.source, {DType::kI32});
+}
+
 void require_probs(std::string_view op, std::string_view argument,
                    const Tensor& probs, const RowMap& map) {
   require_high_precision(op, argument, probs);
@@ -120,9 +127,10 @@ Tensor merge(std::string_view op, const Tensor& rows_in, const RowMap& map,
   require_high_precision(op, "rows", rows_in);
   require_rank(op, "rows", rows_in, 2);
   require_shape(op, "rows", rows_in, {map.rows, rows_in.shape()[1]});
+  require_map(op, map);
   if (probs_in) require_probs(op, "merging_probs", *probs_in, map);
-  const Device device =
-      common_device(op, {&rows_in, probs_in ? &*probs_in : nullptr});
+  const Device device = common_device(
+      op, {&rows_in, address_of(probs_in), &map.slots, &map.source});
   const InternalPrecision precision =
       effective_precision("moe_unpermute", asked);
   const Tensor rows = contiguous(rows_in);
@@ -200,7 +208,7 @@ Permuted take_rows(std::string_view op, const Tensor& tensor,
   const auto count = static_cast<std::int64_t>(source.size());
   require_rank(op, "x", tensor, 2);
   require_shape(op, "x", tensor, {count, tensor.shape()[1]});
-  common_device(op, {&tensor, probs ? &*probs : nullptr});
+  common_device(op, {&tensor, address_of(probs)});
   const auto from = [&](std::int64_t i) {
     return source[static_cast<std::size_t>(i)];
   };
@@ -228,9 +236,10 @@ Permuted moe_permute_forward(const Tensor& tokens, const RowMap& map,
   constexpr std::string_view kOp = "moe_permute_forward";
   require_rank(kOp, "tokens", tokens, 2);
   require_shape(kOp, "tokens", tokens, {map.tokens, tokens.shape()[1]});
+  require_map(kOp, map);
   if (probs_in) require_probs(kOp, "probs", *probs_in, map);
-  const Device device =
-      common_device(kOp, {&tokens, probs_in ? &*probs_in : nullptr});
+  const Device device = common_device(
+      kOp, {&tokens, address_of(probs_in), &map.slots, &map.source});
   const Tensor x = contiguous(tokens);
   const std::int64_t bytes = row_bytes(kOp, "tokens", x.dtype(), x.shape()[1]);
   Permuted out;
@@ -273,6 +282,7 @@ PermuteGradients moe_permute_backward(const Tensor& d_rows, const RowMap& map,
   if (d_probs) {
     require_high_precision(kOp, "d_probs", *d_probs);
     require_shape(kOp, "d_probs", *d_probs, {map.rows});
+    common_device(kOp, {&d_rows, &*d_probs});
     out.probs = unpermute_probs(contiguous(*d_probs), map);
   }
   return out;
@@ -297,10 +307,12 @@ UnpermuteGradients moe_unpermute_backward(
 
   require(rows.has_value(), kOp, "rows", "none",
           "the input of the forward pass, for the gradient of merging_probs");
+  require_map(kOp, map);
   require_probs(kOp, "merging_probs", *merging_probs, map);
   require_dtype(kOp, "rows", *rows, {d_out.dtype()});
   require_shape(kOp, "rows", *rows, {map.rows, n});
-  const Device device = common_device(kOp, {&d_out, &*rows, &*merging_probs});
+  const Device device = common_device(
+      kOp, {&d_out, &*rows, &*merging_probs, &map.slots, &map.source});
   const InternalPrecision precision =
       effective_precision("moe_unpermute", options.precision);
   const Tensor dy = contiguous(d_out), x = contiguous(*rows);

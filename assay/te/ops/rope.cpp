@@ -136,7 +136,7 @@ Tensor apply(std::string_view op, const Tensor& t, const Tensor& freqs,
   const std::int64_t heads = t.shape()[t.shape().size() - 2];
   const Angles angles = angles_of(op, "freqs", freqs, dim);
   const RopePositions positions =
-      rope_positions(op, t.shape(), angles.rows, options);
+      rope_positions(op, device, t.shape(), angles.rows, options);
   const Tensor x = contiguous(t);
   Tensor y = Tensor::empty(t.dtype(), t.shape(), device);
   const std::array parts{Part{x.view.data, heads * dim, dim, y.mutable_data(),
@@ -169,6 +169,11 @@ PackedShape packed_shape(std::string_view op, const Shape& qkv,
   p.k = {qkv[0], qkv[1], p.groups, s.k_dim};
   p.v = {qkv[0], qkv[1], p.groups, s.v_dim};
   return p;
+}
+
+// Of an input: what packed_parts takes as a destination it may also read.
+std::byte* read_only(const Tensor& t) {
+  return const_cast<std::byte*>(t.view.data);
 }
 
 // One part a group: within it the heads of q follow each other.
@@ -228,14 +233,14 @@ QkvTensors fused_qkv_rope_forward(const Tensor& qkv, const Tensor& q_freqs,
           "a last dimension of " + std::to_string(p.total));
   const Angles q = angles_of(kOp, "q_freqs", q_freqs, split.k_dim);
   const Angles k = angles_of(kOp, "k_freqs", k_freqs, split.k_dim);
-  const RopePositions positions =
-      rope_positions(kOp, qkv.shape(), std::min(q.rows, k.rows), options);
-  Tensor packed = contiguous(qkv);
+  const RopePositions positions = rope_positions(
+      kOp, device, qkv.shape(), std::min(q.rows, k.rows), options);
+  const Tensor packed = contiguous(qkv);
   QkvTensors out{Tensor::empty(qkv.dtype(), p.q, device),
                  Tensor::empty(qkv.dtype(), p.k, device),
                  Tensor::empty(qkv.dtype(), p.v, device)};
   const auto parts = packed_parts(
-      p, split, traits(qkv.dtype()).bits / 8, packed.mutable_data(),
+      p, split, traits(qkv.dtype()).bits / 8, read_only(packed),
       {out.q.mutable_data(), out.k.mutable_data(), out.v.mutable_data()}, q, k,
       true);
   Rotation(qkv.dtype(), positions, options, false, device)
@@ -262,15 +267,15 @@ Tensor fused_qkv_rope_backward(const QkvTensors& d_qkv, const Tensor& q_freqs,
   const Angles q = angles_of(kOp, "q_freqs", q_freqs, split.k_dim);
   const Angles k = angles_of(kOp, "k_freqs", k_freqs, split.k_dim);
   const RopePositions positions =
-      rope_positions(kOp, shape, std::min(q.rows, k.rows), options);
+      rope_positions(kOp, device, shape, std::min(q.rows, k.rows), options);
   shape[3] = p.total;
   Tensor out = Tensor::empty(dk.dtype(), shape, device);
-  Tensor grads[3] = {contiguous(d_qkv.q), contiguous(dk), contiguous(d_qkv.v)};
-  const auto parts =
-      packed_parts(p, split, traits(dk.dtype()).bits / 8, out.mutable_data(),
-                   {grads[0].mutable_data(), grads[1].mutable_data(),
-                    grads[2].mutable_data()},
-                   q, k, false);
+  const Tensor grads[3] = {contiguous(d_qkv.q), contiguous(dk),
+                           contiguous(d_qkv.v)};
+  const auto parts = packed_parts(
+      p, split, traits(dk.dtype()).bits / 8, out.mutable_data(),
+      {read_only(grads[0]), read_only(grads[1]), read_only(grads[2])}, q, k,
+      false);
   Rotation(dk.dtype(), positions, options, true, device)
       .run(parts, std::array<const Angles*, 2>{&q, &k});
   return out;

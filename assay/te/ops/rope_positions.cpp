@@ -8,9 +8,10 @@ namespace assay::te {
 namespace {
 
 std::vector<std::int64_t> integers(std::string_view op, std::string_view name,
-                                   const Tensor& t) {
+                                   Device device, const Tensor& t) {
   require_dtype(op, name, t, {DType::kI32});
   require_rank(op, name, t, 1);
+  require_device(op, device, t);
   const Tensor dense = contiguous(t);
   return {dense.data<std::int32_t>(),
           dense.data<std::int32_t>() + dense.numel()};
@@ -32,11 +33,12 @@ void require_halves(std::string_view op, std::int64_t length,
           "an even number in two chunks");
 }
 
-RopePositions packed_positions(std::string_view op, const Shape& shape,
+RopePositions packed_positions(std::string_view op, Device device,
+                               const Shape& shape,
                                const std::vector<std::int64_t>& starts,
                                const RopeOptions& o) {
   if (!o.cu_seqlens) fail(op, "cu_seqlens", "absent", "int32 [batch + 1]");
-  const auto offsets = integers(op, "cu_seqlens", *o.cu_seqlens);
+  const auto offsets = integers(op, "cu_seqlens", device, *o.cu_seqlens);
   require(!offsets.empty(), op, "cu_seqlens", "empty", "batch + 1 offsets");
   require(starts.empty() || starts.size() + 1 == offsets.size(), op,
           "start_positions", std::to_string(starts.size()) + " elements",
@@ -62,18 +64,19 @@ RopePositions packed_positions(std::string_view op, const Shape& shape,
 
 }  // namespace
 
-RopePositions rope_positions(std::string_view op, const Shape& shape,
-                             std::int64_t table_rows, const RopeOptions& o) {
+RopePositions rope_positions(std::string_view op, Device device,
+                             const Shape& shape, std::int64_t table_rows,
+                             const RopeOptions& o) {
   require(o.cp_size >= 1 && o.cp_rank >= 0 && o.cp_rank < o.cp_size, op,
           "cp_rank",
           std::to_string(o.cp_rank) + " of " + std::to_string(o.cp_size),
           "a rank of the group");
   std::vector<std::int64_t> starts;
   if (o.start_positions)
-    starts = integers(op, "start_positions", *o.start_positions);
+    starts = integers(op, "start_positions", device, *o.start_positions);
   RopePositions p;
   if (o.format == QkvFormat::kThd) {
-    p = packed_positions(op, shape, starts, o);
+    p = packed_positions(op, device, shape, starts, o);
   } else {
     const bool sbhd = o.format == QkvFormat::kSbhd;
     p.length = shape[sbhd ? 0 : 1];

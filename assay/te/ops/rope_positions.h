@@ -22,9 +22,10 @@ struct RopePositions {
   }
 };
 
-// Checks that every row is in a table of `table_rows`.
-RopePositions rope_positions(std::string_view op, const Shape& shape,
-                             std::int64_t table_rows,
+// Checks that every row is in a table of `table_rows`, and that the integer
+// tensors of the options are on `device`.
+RopePositions rope_positions(std::string_view op, Device device,
+                             const Shape& shape, std::int64_t table_rows,
                              const RopeOptions& options);
 
 }  // namespace assay::te

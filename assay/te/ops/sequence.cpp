@@ -58,11 +58,14 @@ Rows rank_order(std::string_view op, const Tensor& cu_seqlens,
 }
 
 // Row i of the result is row rows[i] of x, seen as [tokens, rest], or zeros.
-Tensor take(std::string_view op, const Tensor& strided, std::int64_t tokens,
-            std::size_t leading, const Rows& rows, Shape shape) {
+Tensor take(std::string_view op, const Tensor& strided,
+            const Tensor& cu_seqlens, std::int64_t tokens, std::size_t leading,
+            const Rows& rows, Shape shape) {
   require(strided.shape().size() >= leading, op, "x",
           "shape " + to_string(strided.shape()),
           "at least " + std::to_string(leading) + " dimensions");
+  require_present(op, "x", strided);
+  common_device(op, {&strided, &cu_seqlens});
   const Tensor x = contiguous(strided);
   std::int64_t have = 1, columns = 1;
   for (std::size_t i = 0; i < x.shape().size(); ++i) {
@@ -106,7 +109,7 @@ Tensor thd_to_rank_order(const Tensor& x, const Tensor& cu_seqlens,
                          std::int64_t world) {
   constexpr std::string_view kOp = "thd_to_rank_order";
   const Rows rows = rank_order(kOp, cu_seqlens, world);
-  return take(kOp, x, count(rows), 1, rows, {count(rows)});
+  return take(kOp, x, cu_seqlens, count(rows), 1, rows, {count(rows)});
 }
 
 Tensor thd_from_rank_order(const Tensor& x, const Tensor& cu_seqlens,
@@ -116,7 +119,7 @@ Tensor thd_from_rank_order(const Tensor& x, const Tensor& cu_seqlens,
   Rows back(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i)
     back[static_cast<std::size_t>(rows[i])] = static_cast<std::int64_t>(i);
-  return take(kOp, x, count(rows), 1, back, {count(rows)});
+  return take(kOp, x, cu_seqlens, count(rows), 1, back, {count(rows)});
 }
 
 Tensor thd_read_half(const Tensor& x, const Tensor& cu_seqlens, int half) {
@@ -128,7 +131,7 @@ Tensor thd_read_half(const Tensor& x, const Tensor& cu_seqlens, int half) {
     const std::int64_t length = (starts[i + 1] - starts[i]) / 2;
     append(rows, starts[i] + half * length, length);
   }
-  return take(kOp, x, starts.back(), 1, rows, {count(rows)});
+  return take(kOp, x, cu_seqlens, starts.back(), 1, rows, {count(rows)});
 }
 
 Tensor thd_to_bshd(const Tensor& x, const Tensor& cu_seqlens,
@@ -146,7 +149,8 @@ Tensor thd_to_bshd(const Tensor& x, const Tensor& cu_seqlens,
     rows.resize(rows.size() + static_cast<std::size_t>(max_length - length),
                 -1);
   }
-  return take(kOp, x, starts.back(), 1, rows, {count(starts) - 1, max_length});
+  return take(kOp, x, cu_seqlens, starts.back(), 1, rows,
+              {count(starts) - 1, max_length});
 }
 
 Tensor bshd_to_thd(const Tensor& x, const Tensor& cu_seqlens) {
@@ -163,7 +167,8 @@ Tensor bshd_to_thd(const Tensor& x, const Tensor& cu_seqlens) {
             "at most the second dimension, " + std::to_string(length));
     append(rows, static_cast<std::int64_t>(i) * length, have);
   }
-  return take(kOp, x, (count(starts) - 1) * length, 2, rows, {count(rows)});
+  return take(kOp, x, cu_seqlens, (count(starts) - 1) * length, 2, rows,
+              {count(rows)});
 }
 
 }  // namespace assay::te

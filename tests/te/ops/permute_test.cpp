@@ -152,6 +152,8 @@ TEST(Unpermute, UndoesPermute) {
 
 TEST(Unpermute, AgreesWithTheReferenceDevice) {
   const RowMap map = row_map_from_mask(random_mask(130, 7, 5));
+  const RowMap there = row_map_from_mask(
+      on(Device::kReference, random_mask(130, 7, 5)));
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     for (std::int64_t h : {1, 15, 16, 17, 64, 65, 257}) {
       const Tensor rows = normal_tensor({map.rows, h}, dtype, 1);
@@ -160,12 +162,12 @@ TEST(Unpermute, AgreesWithTheReferenceDevice) {
       const auto at = [&](Device d) { return on(d, rows); };
       const double rtol = 2 * unit_roundoff(dtype), atol = 1e-6;
       expect_close(moe_unpermute_forward(rows, map, probs),
-                   moe_unpermute_forward(at(Device::kReference), map,
+                   moe_unpermute_forward(at(Device::kReference), there,
                                          on(Device::kReference, probs)),
                    rtol, atol, "merged");
       const auto ours = moe_unpermute_backward(dy, map, rows, probs);
       const auto theirs = moe_unpermute_backward(on(Device::kReference, dy),
-                                                 map, at(Device::kReference),
+                                                 there, at(Device::kReference),
                                                  on(Device::kReference, probs));
       expect_close(ours.rows, theirs.rows, rtol, atol, "d_rows");
       expect_close(ours.merging_probs, theirs.merging_probs, 1e-5, 1e-5,
@@ -174,8 +176,8 @@ TEST(Unpermute, AgreesWithTheReferenceDevice) {
 }
 
 TEST(Unpermute, GradientsByDifferences) {
-  const RowMap map = row_map_from_mask(random_mask(6, 4, 7));
   constexpr Device kRef = Device::kReference;
+  const RowMap map = row_map_from_mask(on(kRef, random_mask(6, 4, 7)));
   const Tensor rows = normal_tensor({map.rows, 3}, DType::kF32, 1, kRef);
   const Tensor probs = normal_tensor({6, 4}, DType::kF32, 2, kRef);
   const Tensor dy = normal_tensor({6, 3}, DType::kF32, 3, kRef);

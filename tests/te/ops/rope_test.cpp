@@ -306,6 +306,50 @@ TEST(Rope, PositionsPastTheTableAreErrors) {
             std::string::npos);
 }
 
+TEST(Rope, TensorsOfTwoDevicesAreAnError) {
+  const auto indices = [](std::vector<std::int32_t> values) {
+    Tensor t =
+        Tensor::empty(DType::kI32, {static_cast<std::int64_t>(values.size())},
+                      Device::kReference);
+    std::copy(values.begin(), values.end(), t.mutable_data<std::int32_t>());
+    return t;
+  };
+  const Tensor freqs = rope_frequencies({.dim = 8}, 4);
+  const Tensor x = normal(DType::kF32, {4, 1, 1, 8}, 1);
+  const Tensor packed = normal(DType::kF32, {4, 1, 8}, 1);
+  const std::string rest =
+      ": device: tensors on cpu and reference, expected all on one device";
+  EXPECT_EQ(message([&] {
+              rope_forward(x, freqs, {.start_positions = indices({0})});
+            }),
+            "rope_forward" + rest);
+  EXPECT_EQ(message([&] {
+              rope_backward(
+                  packed, freqs,
+                  {.format = QkvFormat::kThd, .cu_seqlens = indices({0, 4})});
+            }),
+            "rope_backward" + rest);
+  EXPECT_EQ(message([&] {
+              fused_qkv_rope_forward(normal(DType::kF32, {4, 1, 1, 24}, 1),
+                                     freqs, freqs, {8, 8, 8},
+                                     {.start_positions = indices({0})});
+            }),
+            "fused_qkv_rope_forward" + rest);
+}
+
+// Packed inputs of a file mapping: read where they are, never written.
+TEST(Rope, ReadOnlyInputsAreRead) {
+  const Tensor freqs = rope_frequencies({.dim = 8}, 4);
+  Tensor qkv = normal(DType::kF32, {4, 1, 1, 24}, 1);
+  const QkvTensors own =
+      fused_qkv_rope_forward(qkv, freqs, freqs, {8, 8, 8}, {});
+  qkv.writable = false;
+  QkvTensors out = fused_qkv_rope_forward(qkv, freqs, freqs, {8, 8, 8}, {});
+  EXPECT_EQ(std::memcmp(out.q.view.data, own.q.view.data, 4 * 8 * 4), 0);
+  out.q.writable = out.k.writable = out.v.writable = false;
+  EXPECT_NO_THROW(fused_qkv_rope_backward(out, freqs, freqs, {8, 8, 8}, {}));
+}
+
 // Interpolation: 20 positions from 8 trained ones by 4: /4; by 2 from 6: the
 // length is past 12, so that 20 positions are squeezed into 6.
 TEST(Rope, InterpolationOfPositions) {
