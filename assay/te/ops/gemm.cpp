@@ -1,5 +1,6 @@
 #include "assay/te/ops/gemm.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -95,6 +96,9 @@ void check_output(const GemmOptions& o, const Sides& s, DType out) {
     fail(kOp, "fp8_output",
          "of " + std::string(scaling_mode_name(mode)) + " operands",
          "per-tensor scaled operands");
+  const float scale = o.fp8_output->scale;
+  require_value(scale > 0 && std::isfinite(scale), kOp, "fp8_output: scale",
+                static_cast<double>(scale), "finite and above 0");
   if (o.beta != 0)
     fail(kOp, "beta", std::to_string(o.beta), "0: an FP8 output takes no sum");
 }
@@ -181,7 +185,8 @@ void set_epilogue(Call& call, const GemmOptions& o, GemmResult& result) {
   } else if (o.dgelu_input) {
     call.dgelu_input = contiguous(*o.dgelu_input);
     e.activation = GemmActivation::kDGelu;
-    e.aux = call.dgelu_input.mutable_data();
+    // kDGelu only reads it.
+    e.aux = const_cast<std::byte*>(call.dgelu_input.view.data);
     e.aux_dtype = call.dgelu_input.dtype();
     if (o.bias_grad) {
       call.column_sums.resize(static_cast<std::size_t>(n));
@@ -293,7 +298,8 @@ GemmResult gemm_wgrad(const GemmOperand& dy, const GemmOperand& x,
 GemmResult gemm_into(Tensor& d, const GemmOperand& a, const GemmOperand& b,
                      GemmLayout layout, const GemmOptions& options) {
   require_high_precision(kOp, "d", d);
-  require(d.view.is_contiguous(), kOp, "d", "strided", "contiguous");
+  require_contiguous(kOp, "d", d);
+  require_writable(kOp, "d", d);
   require(!options.c && !options.out_dtype && !options.fp8_output, kOp,
           "options", "c, out_dtype or fp8_output together with d", "none");
   GemmOptions o = options;

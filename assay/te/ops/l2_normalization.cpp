@@ -1,4 +1,5 @@
 // L2 normalisation: the RMSNorm kernels with a divisor and a weight of one.
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ L2NormForward l2_normalization_forward(const Tensor& x,
                                        const L2NormOptions& options) {
   constexpr std::string_view kOp = "l2_normalization_forward";
   require_high_precision(kOp, "x", x);
+  require_value(options.eps >= 0 && std::isfinite(options.eps), kOp, "eps",
+                static_cast<double>(options.eps), "finite and at least 0");
   const MatrixShape shape = matrix_shape(x.shape());
   const NormKernels& kernels = table(x.device, options.precision);
   const Tensor in = contiguous(x);

@@ -1,5 +1,6 @@
 #include "assay/te/ops/norm_rows.h"
 
+#include <cmath>
 #include <string>
 
 #include "assay/numerics/element.h"
@@ -52,6 +53,8 @@ NormRows::NormRows(std::string_view op, const Tensor& x, const Tensor& gamma,
                    const Tensor* beta, const NormOptions& options, DType out)
     : x_(contiguous(x)) {
   require_high_precision(op, "x", x);
+  require_value(options.eps >= 0 && std::isfinite(options.eps), op, "eps",
+                static_cast<double>(options.eps), "finite and at least 0");
   const MatrixShape shape = matrix_shape(x.shape());
   require(shape.columns > 0, op, "x", "shape " + to_string(x.shape()),
           "a last dimension of at least 1");

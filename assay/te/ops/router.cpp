@@ -31,10 +31,13 @@ void check(std::string_view op, const RouterOptions& o, std::int64_t experts,
   require(!biased || o.score_function != ScoreFunction::kSoftmax, op,
           "expert_bias", "given with softmax scores",
           "sigmoid or sqrtsoftplus scores, or none");
-  if (o.num_groups <= 0 && o.group_topk <= 0) return;
-  require(o.num_groups > 0 && experts % o.num_groups == 0, op, "num_groups",
-          std::to_string(o.num_groups),
-          "a divisor of the number of experts, " + std::to_string(experts));
+  require_value(std::isfinite(o.scaling_factor), op, "scaling_factor",
+                o.scaling_factor, "a finite number");
+  if (o.num_groups == 0 && o.group_topk == 0) return;
+  require(
+      o.num_groups > 0 && experts % o.num_groups == 0, op, "num_groups",
+      std::to_string(o.num_groups),
+      "0, or a divisor of the number of experts, " + std::to_string(experts));
   require(o.group_topk > 0 && o.group_topk <= o.num_groups, op, "group_topk",
           std::to_string(o.group_topk),
           "1 to num_groups, " + std::to_string(o.num_groups));
@@ -67,7 +70,7 @@ class Chooser {
   const std::vector<std::int32_t>& choose(TokenScorer& scorer,
                                           const float* scores,
                                           std::int64_t count) {
-    if (options_.num_groups <= 0) {
+    if (options_.num_groups == 0) {
       const std::int32_t* best = scorer.best(scores, experts_, count);
       chosen_.assign(best, best + count);
       return chosen_;
@@ -320,8 +323,13 @@ QuantileOutput router_quantile_forward(const Tensor& logits, std::int64_t topk,
                                        const std::optional<Tensor>& histogram,
                                        InternalPrecision precision) {
   constexpr std::string_view kOp = "router_quantile_forward";
+  require_high_precision(kOp, "logits", logits);
+  require(!logits.shape().empty(), kOp, "logits", "a 0-d tensor",
+          "at least 1 dimension");
   require_dtype(kOp, "bin_bounds", bin_bounds, {DType::kF32});
   require_shape(kOp, "bin_bounds", bin_bounds, {2});
+  common_device(kOp,
+                {&logits, &expert_bias, &bin_bounds, address_of(histogram)});
   const float lower = bin_bounds.data<float>()[0];
   const float upper = bin_bounds.data<float>()[1];
   require(lower < upper, kOp, "bin_bounds",
@@ -329,8 +337,9 @@ QuantileOutput router_quantile_forward(const Tensor& logits, std::int64_t topk,
           "the lower bound first");
   require(bins > 0, kOp, "bins", std::to_string(bins), "> 0");
   const MatrixShape shape = matrix_shape(logits.shape());
-  require(topk < shape.columns, kOp, "topk", std::to_string(topk),
-          "less than the number of experts, " + std::to_string(shape.columns));
+  require(topk >= 1 && topk < shape.columns, kOp, "topk", std::to_string(topk),
+          "at least 1 and less than the number of experts, " +
+              std::to_string(shape.columns));
   RouterOptions options{.topk = topk,
                         .score_function = ScoreFunction::kSigmoid,
                         .scaling_factor = scaling_factor,
@@ -388,6 +397,7 @@ Tensor pack_routing_map(const Tensor& routing_map) {
 Tensor unpack_routing_map(const Tensor& bits_in, std::int64_t experts) {
   constexpr std::string_view kOp = "unpack_routing_map";
   require_dtype(kOp, "bits", bits_in, {DType::kU8});
+  require(experts >= 0, kOp, "experts", std::to_string(experts), "0 or more");
   require_rank(kOp, "bits", bits_in, 2);
   const std::int64_t tokens = bits_in.shape()[0];
   const std::int64_t width = (experts + 7) / 8;

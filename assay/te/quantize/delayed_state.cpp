@@ -86,6 +86,12 @@ Tensor row_maxima(DelayedScalingState& state, AmaxAlgorithm algorithm) {
   return amax;
 }
 
+void require_maximum(const DelayedUpdateOptions& options) {
+  require_value(options.fp8_max > 0 && std::isfinite(options.fp8_max),
+                "delayed_update", "fp8_max",
+                static_cast<double>(options.fp8_max), "finite and above 0");
+}
+
 void require_slots(const Tensor& t, const char* what, std::int64_t slots) {
   require_dtype("delayed_update", what, t, {DType::kF32});
   require_shape("delayed_update", what, t, {slots});
@@ -146,6 +152,7 @@ DelayedScalingState DelayedScalingState::copy() const {
 void delayed_update_fused(DelayedScalingState& state,
                           std::span<const float> reduced,
                           const DelayedUpdateOptions& options) {
+  require_maximum(options);
   if (!reduced.empty()) require_count(reduced.size(), state.slots());
   for (std::int64_t s = 0; s < state.slots(); ++s) {
     float last = reduced.empty() ? 0 : reduced[static_cast<std::size_t>(s)];
@@ -156,6 +163,7 @@ void delayed_update_fused(DelayedScalingState& state,
 
 void delayed_update_single(DelayedScalingState& state,
                            const DelayedUpdateOptions& options) {
+  require_maximum(options);
   for (std::int64_t s = 0; s < state.slots(); ++s)
     update_slot(state, s, state.staging()[s], options);
 }
@@ -163,6 +171,7 @@ void delayed_update_single(DelayedScalingState& state,
 void delayed_update_unfused(DelayedScalingState& state,
                             std::span<const float> reduced,
                             const DelayedUpdateOptions& options) {
+  require_maximum(options);
   if (!reduced.empty()) {
     require_count(reduced.size(), state.slots());
     std::copy(reduced.begin(), reduced.end(), state.staging());

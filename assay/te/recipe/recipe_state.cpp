@@ -1,5 +1,6 @@
 #include "assay/te/recipe/recipe_state.h"
 
+#include <string>
 #include <utility>
 
 #include "assay/te/check.h"
@@ -170,6 +171,8 @@ RecipeState make_recipe_state(const Recipe& r,
 std::vector<QuantizerRole> gemm_roles(Direction direction, int gemms,
                                       const std::string& module_type,
                                       const std::string& name) {
+  require(gemms >= 0, "gemm_roles", "gemms", std::to_string(gemms),
+          "0 or more");
   std::vector<QuantizerRole> roles;
   const auto add = [&](Role role) {
     roles.push_back({role, module_type, name});

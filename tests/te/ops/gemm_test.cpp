@@ -578,6 +578,13 @@ TEST(GemmOps, ErrorsOfOutputsAndEpilogues) {
   EXPECT_EQ(message(x, x, o),
             "gemm: fp8_output: of identity operands, expected per-tensor "
             "scaled operands");
+  for (const float scale : {0.0f, -1.0f, NAN, HUGE_VALF}) {
+    o.fp8_output->scale = scale;
+    EXPECT_NE(message(q, q, o).find("gemm: fp8_output: scale: "),
+              std::string::npos)
+        << scale;
+  }
+  o.fp8_output = Fp8Output{};
   const Tensor c = filled(DType::kBF16, {16, 16}, 1);
   o.c = &c;
   o.beta = 1;

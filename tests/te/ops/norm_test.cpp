@@ -300,6 +300,19 @@ TEST(Norm, StridedInputsAndZeroRows) {
   for (double v : values_of(b.dbeta)) EXPECT_EQ(v, 0);
 }
 
+TEST(Norm, EpsilonsOutsideTheirRangeAreRefused) {
+  const Tensor x = normal_tensor({2, 8}, DType::kF32, 1);
+  const Tensor g = normal_tensor({8}, DType::kF32, 2);
+  EXPECT_EQ(error_of([&] { rmsnorm_forward(x, g, {.eps = -1}); }),
+            "rmsnorm_forward: eps: -1, expected finite and at least 0");
+  EXPECT_EQ(error_of([&] { layernorm_forward(x, g, g, {.eps = NAN}); }),
+            "layernorm_forward: eps: nan, expected finite and at least 0");
+  EXPECT_EQ(error_of([&] { l2_normalization_forward(x, {.eps = -1}); }),
+            "l2_normalization_forward: eps: -1, expected finite and at least "
+            "0");
+  EXPECT_NO_THROW(rmsnorm_forward(x, g, {.eps = 0}));
+}
+
 TEST(Norm, ErrorsNameTheArgument) {
   const Tensor x = normal_tensor({2, 8}, kF32, 1);
   const Tensor gamma = normal_tensor({7}, kF32, 1);

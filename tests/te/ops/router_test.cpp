@@ -222,6 +222,33 @@ TEST(Router, QuantileHistogramAccumulates) {
   error_of([&] { router_quantile_forward(x, 6, bias, bounds, 8); });
 }
 
+TEST(Router, NumbersOutsideTheirRangeAreRefused) {
+  const Tensor x = normal_tensor({4, 8}, DType::kF32, 1);
+  const auto of = [&](const RouterOptions& o) {
+    return error_of([&] { router_topk_forward(x, o); });
+  };
+  EXPECT_EQ(of({.topk = 2, .num_groups = -3}),
+            "router_topk_forward: num_groups: -3, expected 0, or a divisor of "
+            "the number of experts, 8");
+  EXPECT_EQ(of({.topk = 2, .num_groups = 2, .group_topk = -1}),
+            "router_topk_forward: group_topk: -1, expected 1 to num_groups, 2");
+  EXPECT_EQ(of({.topk = 2, .scaling_factor = std::nan("")}),
+            "router_topk_forward: scaling_factor: nan, expected a finite "
+            "number");
+  const Tensor bias = Tensor::zeros(DType::kF32, {8});
+  const Tensor bounds = make_tensor({-1, 1}, {2});
+  const auto quantile = [&](const Tensor& logits, std::int64_t topk) {
+    return error_of(
+        [&] { router_quantile_forward(logits, topk, bias, bounds, 4); });
+  };
+  EXPECT_EQ(quantile(make_tensor({1}, {}), 0),
+            "router_quantile_forward: logits: a 0-d tensor, expected at least "
+            "1 dimension");
+  EXPECT_EQ(quantile(x, 0),
+            "router_quantile_forward: topk: 0, expected at least 1 and less "
+            "than the number of experts, 8");
+}
+
 TEST(Router, BitmapsAreLsbFirst) {
   Tensor map = Tensor::zeros(DType::kBool, {1, 10});
   for (int e : {0, 3, 9}) map.mutable_data<std::uint8_t>()[e] = 1;

@@ -312,6 +312,11 @@ TEST(RecipeState, CustomTakesWhateverTheFactoryGives) {
   EXPECT_EQ(quantization_alignment(r), 64);
 }
 
+TEST(RecipeState, ANegativeNumberOfGemmsIsRefused) {
+  EXPECT_THROW(gemm_roles(Direction::kForward, -1, "linear", "x"), Error);
+  EXPECT_TRUE(gemm_roles(Direction::kForward, 0, "linear", "x").empty());
+}
+
 TEST(RecipeState, RefusesNothingAndMixedDirections) {
   const recipe::Custom nothing{
       .qfactory = [](const QuantizerRole&) -> recipe::QuantizerRequest {
