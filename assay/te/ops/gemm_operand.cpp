@@ -45,6 +45,7 @@ void require_codes(std::string_view name, const QuantizedData& q) {
 
 float scalar(std::string_view name, std::string_view what,
              const Tensor& tensor) {
+  require_present(kOp, std::string(name) + ": " + std::string(what), tensor);
   if (tensor.numel() < 1 || tensor.dtype() != DType::kF32) {
     fail(kOp, name,
          std::string(what) + " of shape " + to_string(tensor.shape()),
@@ -56,6 +57,7 @@ float scalar(std::string_view name, std::string_view what,
 // What the scales must be before any number is read from them.
 void require_scales(std::string_view name, const QuantizedData& q, DType dtype,
                     std::int64_t count) {
+  require_present(kOp, std::string(name) + ": scale_inv", q.scale_inv);
   if (q.scale_inv.dtype() == dtype && q.scale_inv.numel() == count) return;
   fail(kOp, name,
        std::to_string(q.scale_inv.numel()) + " " +
@@ -136,6 +138,7 @@ MatrixShape stored_shape(const QuantizedData& q, const Shape& shape) {
 
 void require_data(std::string_view name, const QuantizedData& q,
                   MatrixShape stored) {
+  require_present(kOp, std::string(name) + ": data", q.data);
   const bool codes = q.mode != ScalingMode::kIdentity;
   if (codes && q.data.dtype() != q.format) {
     fail(kOp, name, std::string(traits(q.data.dtype()).name) + " data",

@@ -14,6 +14,7 @@ struct Pieces {
 };
 
 Pieces pieces_of(std::string_view op, const Tensor& x, std::int64_t size) {
+  require_present(op, "x", x);
   const int bits = traits(x.dtype()).bits;
   require(bits % 8 == 0, op, "x", std::string(traits(x.dtype()).name),
           "a dtype of whole bytes");

@@ -13,6 +13,7 @@ Tensor turn_rows(std::string_view op, const Tensor& tensor, std::int64_t size,
                  bool interleave) {
   require(!tensor.shape().empty(), op, "x", "a 0-d tensor",
           "at least 1 dimension");
+  require_present(op, "x", tensor);
   const Tensor x = contiguous(tensor);
   const std::int64_t rows = x.shape()[0];
   require(size > 0 && rows % (2 * size) == 0, op, "size",

@@ -13,6 +13,7 @@ namespace {
 Tensor with_rows(std::string_view op, const Tensor& tensor, std::int64_t rows) {
   require(!tensor.shape().empty(), op, "tensors", "a 0-d tensor",
           "at least 1 dimension");
+  require_present(op, "tensors", tensor);
   const Tensor x = contiguous(tensor);
   Shape shape = x.shape();
   const std::int64_t have = shape[0];
@@ -131,6 +132,7 @@ Tensor pad_last_dim(const Tensor& tensor, std::int64_t columns) {
           "columns",
           std::to_string(columns) + " for shape " + to_string(tensor.shape()),
           "at least the last dimension");
+  require_present(kOp, "x", tensor);
   const Tensor x = contiguous(tensor);
   const MatrixShape matrix = matrix_shape(x.shape());
   Shape shape = x.shape();

@@ -51,6 +51,7 @@ void copy_panel(Device device, const std::byte* in, std::int64_t from,
 
 std::vector<Tensor> split(const Tensor& tensor,
                           std::span<const std::int64_t> sizes, int dim) {
+  require_present("split", "x", tensor);
   const Tensor x = contiguous(tensor);
   const Axis axis = axis_of("split", x.shape(), dim);
   std::int64_t total = 0;

@@ -81,6 +81,7 @@ void transpose_packed(const Tensor& x, MatrixShape shape, std::byte* out) {
 Tensor transpose(const Tensor& tensor) {
   require(!tensor.shape().empty(), "transpose", "x", "a 0-d tensor",
           "at least 1 dimension");
+  require_present("transpose", "x", tensor);
   const Tensor x = contiguous(tensor);
   const MatrixShape shape = matrix_shape(x.shape());
   Tensor out = Tensor::empty(x.dtype(), {shape.columns, shape.rows}, x.device);
@@ -101,6 +102,7 @@ Tensor transpose(const Tensor& tensor) {
 Tensor swap_first_dims(const Tensor& tensor) {
   require(tensor.shape().size() >= 2, "swap_first_dims", "x",
           "shape " + to_string(tensor.shape()), "at least 2 dimensions");
+  require_present("swap_first_dims", "x", tensor);
   const Tensor x = contiguous(tensor);
   Shape shape = x.shape();
   const std::int64_t a = shape[0], b = shape[1];

@@ -7,6 +7,7 @@
 #include "assay/numerics/mxfp8_scale.h"
 #include "assay/te/check.h"
 #include "assay/te/quantize/layout.h"
+#include "assay/te/quantize/layout_block128.h"
 
 namespace assay::te {
 namespace {
@@ -27,7 +28,12 @@ QuantizedData block128_as_mxfp8(const QuantizedData& q, const Shape& shape) {
   const bool tiles = q.mode == ScalingMode::kBlock2D;
   require(tiles || q.mode == ScalingMode::kBlock1D, kOp, "mode",
           std::string(scaling_mode_name(q.mode)), "block 1x128 or 128x128");
+  require_present(kOp, "data", q.data);
   const QuantizedData compact = with_layout(q, shape, ScaleLayout::kCompact);
+  require_dtype(kOp, "scale_inv", compact.scale_inv, {DType::kF32});
+  require_shape(
+      kOp, "scale_inv", compact.scale_inv,
+      block128_scale_shape(q.mode, q.columnwise, shape, ScaleLayout::kCompact));
   const auto [rows, columns] = matrix_shape(q.data.shape());
   require_multiple(kOp, "columns", columns, kMxBlock);
   const std::int64_t blocks = columns / kMxBlock;

@@ -42,6 +42,9 @@ Tensor dequantize_mxfp8(const QuantizedData& q, const Shape& shape, DType out) {
   require_high_precision("dequantize", "out", result);
   const MatrixShape m = matrix_shape(shape);
   require_shape("dequantize", "data", q.data, {m.rows, m.columns});
+  require_shape("dequantize", "scale_inv", q.scale_inv,
+                q.columnwise ? Shape{blocks_of(m.rows), m.columns}
+                             : Shape{m.rows, blocks_of(m.columns)});
   parallel_for(blocks_of(m.rows), [&](std::int64_t i) {
     decode_rows(q, m, i * kRows, std::min(m.rows, (i + 1) * kRows), result);
   });

@@ -48,6 +48,9 @@ Tensor dequantize_nvfp4(const QuantizedData& q, const Shape& shape, DType out) {
   const Shape stored =
       q.columnwise ? Shape{columns, rows} : Shape{rows, columns};
   require_shape("dequantize", "data", q.data, stored);
+  require_shape("dequantize", "scale_inv", q.scale_inv,
+                {stored[0], (stored[1] + kNvfp4Block - 1) / kNvfp4Block});
+  require_dtype("dequantize", "amax", q.amax, {DType::kF32});
   Tensor values = decode_stored(q, out);
   if (q.columnwise) values = transpose(values);
   values.view.shape = shape;

@@ -50,6 +50,7 @@ Tensor dequantize_tensor_scaled(const QuantizedData& q, const Shape& shape,
   require_cast_format("dequantize", q.format);
   Tensor values = Tensor::empty(out, shape, q.data.device);
   require_high_precision("dequantize", "out", values);
+  require_present("dequantize", "data", q.data);
   require(q.data.numel() == values.numel(), "dequantize", "data",
           "shape " + to_string(q.data.shape()),
           "the elements of " + to_string(shape));

@@ -82,6 +82,7 @@ Tensor hadamard_transform_transposed(const Tensor& input,
 }
 
 float hadamard_column_amax(const Tensor& x, std::uint16_t sign_mask) {
+  require_high_precision("hadamard_column_amax", "x", x);
   const auto [rows, columns] = matrix_shape(x.shape());
   std::vector<float> parts(
       static_cast<std::size_t>((rows + kTileRows - 1) / kTileRows));

@@ -13,7 +13,10 @@ QuantizedData nvfp4_transpose_tiles(const QuantizedData& q) {
           std::string(scaling_mode_name(q.mode)), "nvfp4");
   require(q.layout == ScaleLayout::kCompact, "nvfp4_transpose", "layout",
           "padded or swizzled scales", "compact ones");
+  require_dtype("nvfp4_transpose", "data", q.data, {DType::kE2M1});
   const auto [m, k] = matrix_shape(q.data.shape());
+  require_shape("nvfp4_transpose", "scale_inv", q.scale_inv,
+                {m, k / kNvfp4Block});
   QuantizedData out = q;
   out.columnwise = !q.columnwise;
   out.data = transpose(q.data);
