@@ -8,7 +8,8 @@
 //   out[i]  = sum_j kept[i][j] * p[i][j] * v[j]
 // kept is 1 without dropout, else 0 or 1 / (1 - p). An excluded pair takes no
 // part in any sum, whatever its operands hold: a NaN in a masked key does not
-// reach the output. A query without keys has a zero output and no gradient.
+// reach the output. A query without keys has a zero output and no gradient;
+// so has one whose logits are all -inf by themselves.
 #pragma once
 
 #include <cstddef>

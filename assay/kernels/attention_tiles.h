@@ -45,32 +45,38 @@ struct PackTargets {
   void* b_transposed = nullptr;  // B = S^T (K = columns)
 };
 
-// One tile of keys x columns logits on their way to probabilities.
+// One tile of keys x columns logits on their way to probabilities:
+//   x = scores * scale + added,  p = 2^((x - max) * factor).
+// The maximum is subtracted first, so that its own p is 1 however great it is.
+// x overflowing downwards stays finite where the score is: a mask of the
+// greatest negative number excludes nothing by itself.
 struct SoftmaxTile {
   float* scores;  // q . k; clobbered
   std::int64_t keys = kKeyBlock;
   std::int64_t columns = kQueryBlock;
-  float factor = 1;                        // scale * log2(e)
-  const float* added = nullptr;            // to the logits, times log2(e)
+  float scale = 1;
+  float factor = 1;                        // log2(e) times what x lacks
+  const float* added = nullptr;            // to the scaled scores
   const std::uint64_t* keep = nullptr;     // per key, bit = column; null: all
   const std::uint64_t* dropped = nullptr;  // likewise, bit set: dropped
-  float* max;                              // per column, times log2(e)
+  float* max;                              // per column, in units of x
   float* sum;
   float* correction;    // out: what earlier sums must be multiplied by
   void* probabilities;  // out: B operand, K = keys
 };
 
+// x as above, p = 2^((x - lse) * log2(e)).
 struct GradientTile {
   const float* scores;
   float* d_probabilities;  // dO . v; clobbered with dS where want_ds
   std::int64_t keys = kKeyBlock;
   std::int64_t columns = kQueryBlock;
-  float factor = 1;
+  float scale = 1;
   const float* added = nullptr;
   const std::uint64_t* keep = nullptr;
   const std::uint64_t* dropped = nullptr;
   float keep_scale = 1;
-  const float* lse;    // per column, times log2(e); +inf: no gradient
+  const float* lse;    // per column; +inf: no gradient
   const float* delta;  // per column, dO . O
   bool want_ds = false;
   void* p_a;   // out: A operand, dropout applied

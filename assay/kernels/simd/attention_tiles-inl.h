@@ -60,17 +60,25 @@ void scale_columns(float* tile, std::int64_t rows, std::int64_t columns,
   }
 }
 
+// score * scale + added, finite where the score is above -inf.
+HWY_INLINE VF logit_of(VF score, VF scale, VF added) {
+  const DF d;
+  const auto none = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto x = hn::MulAdd(score, scale, added);
+  const auto overflows = hn::And(hn::Eq(x, none), hn::Gt(score, none));
+  return hn::IfThenElse(overflows,
+                        hn::Set(d, std::numeric_limits<float>::lowest()), x);
+}
+
 // The logit of one key for a vector of queries, -inf where it is excluded.
 template <typename Tile>
-HWY_INLINE VF logits(const Tile& t, std::int64_t key, std::int64_t c, VF factor,
-                     VF shift) {
+HWY_INLINE VF logits(const Tile& t, std::int64_t key, std::int64_t c,
+                     VF scale) {
   const DF d;
   const std::int64_t at = key * t.columns + c;
   const auto s = hn::LoadU(d, t.scores + at);
-  auto x =
-      t.added != nullptr
-          ? hn::Add(hn::MulAdd(s, factor, hn::LoadU(d, t.added + at)), shift)
-          : hn::MulAdd(s, factor, shift);
+  auto x = t.added != nullptr ? logit_of(s, scale, hn::LoadU(d, t.added + at))
+                              : hn::Mul(s, scale);
   if (t.keep != nullptr)
     x = hn::IfThenElse(mask_of(t.keep[key], c), x,
                        hn::Set(d, -std::numeric_limits<float>::infinity()));
@@ -79,6 +87,7 @@ HWY_INLINE VF logits(const Tile& t, std::int64_t key, std::int64_t c, VF factor,
 
 bool softmax_tile(const SoftmaxTile& t) {
   const DF d;
+  const auto scale = hn::Set(d, t.scale);
   const auto factor = hn::Set(d, t.factor);
   const auto zero = hn::Zero(d);
   const auto none = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -88,14 +97,14 @@ bool softmax_tile(const SoftmaxTile& t) {
     const auto before = hn::LoadU(d, t.max + c);
     auto best = before;
     for (std::int64_t key = 0; key < t.keys; ++key)
-      best = greater(logits(t, key, c, factor, zero), best);
+      best = greater(logits(t, key, c, scale), best);
     // Where every logit so far is -inf, 0 stands for the maximum.
     const auto base = hn::IfThenElse(hn::Eq(best, none), zero, best);
-    const auto correction = exp2_of(hn::Sub(before, base));
-    const auto shift = hn::Neg(base);
+    const auto correction = exp2_of(hn::Mul(hn::Sub(before, base), factor));
     auto sum = hn::Mul(hn::LoadU(d, t.sum + c), correction);
     for (std::int64_t key = 0; key < t.keys; ++key) {
-      auto p = exp2_of(logits(t, key, c, factor, shift));
+      const auto x = logits(t, key, c, scale);
+      auto p = exp2_of(hn::Mul(hn::Sub(x, base), factor));
       sum = hn::Add(sum, p);
       if (t.dropped != nullptr)
         p = hn::IfThenElse(mask_of(t.dropped[key], c), zero, p);
@@ -111,18 +120,20 @@ bool softmax_tile(const SoftmaxTile& t) {
 
 void gradient_tile(const GradientTile& t) {
   const DF d;
-  const auto factor = hn::Set(d, t.factor);
+  const auto scale = hn::Set(d, t.scale);
+  const auto log2e = hn::Set(d, static_cast<float>(kLog2E));
   const auto zero = hn::Zero(d);
   const auto keep_scale = hn::Set(d, t.keep_scale);
   auto* p_out = static_cast<float*>(t.p_a);
   auto* ds_a = static_cast<float*>(t.ds_a);
   auto* ds_b = static_cast<float*>(t.ds_b);
   for (std::int64_t c = 0; c < t.columns; c += kWidth) {
-    const auto shift = hn::Neg(hn::LoadU(d, t.lse + c));
+    const auto lse = hn::LoadU(d, t.lse + c);
     const auto delta = hn::LoadU(d, t.delta + c);
     for (std::int64_t key = 0; key < t.keys; ++key) {
       const std::int64_t at = key * t.columns + c;
-      const auto p = exp2_of(logits(t, key, c, factor, shift));
+      const auto x = logits(t, key, c, scale);
+      const auto p = exp2_of(hn::Mul(hn::Sub(x, lse), log2e));
       auto dp = hn::LoadU(d, t.d_probabilities + at);
       auto kept = p;
       if (t.dropped != nullptr) {

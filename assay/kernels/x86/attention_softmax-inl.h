@@ -31,16 +31,26 @@ inline __mmask16 bits_of(const std::uint64_t* words, std::int64_t key,
 
 const float kNone = -std::numeric_limits<float>::infinity();
 
-// Applies factor, additions and masks in place: afterwards scores are logits.
+// score * scale + added, finite where the score is above -inf.
+inline __m512 logit_of(__m512 score, __m512 scale, __m512 added) {
+  const __m512 x = _mm512_fmadd_ps(score, scale, added);
+  const __mmask16 some =
+      _mm512_cmp_ps_mask(score, _mm512_set1_ps(kNone), _CMP_NEQ_UQ);
+  // The second operand of max is what a NaN gives.
+  return _mm512_mask_max_ps(
+      x, some, _mm512_set1_ps(std::numeric_limits<float>::lowest()), x);
+}
+
+// Applies scale, additions and masks in place: afterwards scores are logits.
 inline void finish_logits(const SoftmaxTile& t) {
-  const __m512 factor = _mm512_set1_ps(t.factor);
+  const __m512 scale = _mm512_set1_ps(t.scale);
   for (std::int64_t key = 0; key < t.keys; ++key)
     for (std::int64_t c = 0; c < t.columns; c += 16) {
       float* at = t.scores + key * t.columns + c;
-      __m512 x = _mm512_mul_ps(_mm512_loadu_ps(at), factor);
+      __m512 x = _mm512_mul_ps(_mm512_loadu_ps(at), scale);
       if (t.added != nullptr)
-        x = _mm512_fmadd_ps(_mm512_loadu_ps(at), factor,
-                            _mm512_loadu_ps(t.added + key * t.columns + c));
+        x = logit_of(_mm512_loadu_ps(at), scale,
+                     _mm512_loadu_ps(t.added + key * t.columns + c));
       if (t.keep != nullptr)
         x = _mm512_mask_mov_ps(_mm512_set1_ps(kNone), bits_of(t.keep, key, c),
                                x);
@@ -62,27 +72,28 @@ inline __m512 column_max(const float* scores, std::int64_t keys,
 }
 
 template <bool kDrop>
-bool softmax_columns(const SoftmaxTile& t, float factor_value) {
-  const __m512 factor = _mm512_set1_ps(factor_value);
+bool softmax_columns(const SoftmaxTile& t) {
+  const __m512 factor = _mm512_set1_ps(t.factor);
   auto* out = static_cast<std::uint32_t*>(t.probabilities);
   bool changed = false;
   for (std::int64_t c = 0; c < t.columns; c += 16) {
     const float* scores = t.scores + c;
     const __m512 before = _mm512_loadu_ps(t.max + c);
-    const __m512 here =
-        _mm512_mul_ps(column_max(scores, t.keys, t.columns), factor);
+    const __m512 here = column_max(scores, t.keys, t.columns);
     const __m512 best = _mm512_max_ps(here, before);
     const __mmask16 some =
         _mm512_cmp_ps_mask(best, _mm512_set1_ps(kNone), _CMP_NEQ_UQ);
     const __m512 base = _mm512_maskz_mov_ps(some, best);
-    const __m512 correction = exp2_of(_mm512_sub_ps(before, base));
+    const auto weight = [&](__m512 x) {
+      return exp2_of(_mm512_mul_ps(_mm512_sub_ps(x, base), factor));
+    };
+    const __m512 correction = weight(before);
     __m512 sum0 = _mm512_mul_ps(_mm512_loadu_ps(t.sum + c), correction);
     __m512 sum1 = _mm512_setzero_ps();
     for (std::int64_t key = 0; key < t.keys; key += 2) {
       const float* at = scores + key * t.columns;
-      __m512 p0 = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(at), factor, base));
-      __m512 p1 = exp2_of(
-          _mm512_fmsub_ps(_mm512_loadu_ps(at + t.columns), factor, base));
+      __m512 p0 = weight(_mm512_loadu_ps(at));
+      __m512 p1 = weight(_mm512_loadu_ps(at + t.columns));
       sum0 = _mm512_add_ps(sum0, p0);
       sum1 = _mm512_add_ps(sum1, p1);
       if constexpr (kDrop) {
@@ -103,14 +114,9 @@ bool softmax_columns(const SoftmaxTile& t, float factor_value) {
 }
 
 bool softmax_bf16(const SoftmaxTile& t) {
-  // Scores as they come give their maximum under a factor that is positive.
-  float factor = t.factor;
-  if (t.added != nullptr || t.keep != nullptr || !(factor > 0)) {
-    finish_logits(t);
-    factor = 1;
-  }
-  return t.dropped != nullptr ? softmax_columns<true>(t, factor)
-                              : softmax_columns<false>(t, factor);
+  if (t.added != nullptr || t.keep != nullptr || t.scale != 1) finish_logits(t);
+  return t.dropped != nullptr ? softmax_columns<true>(t)
+                              : softmax_columns<false>(t);
 }
 
 struct GradientPair {
@@ -119,25 +125,26 @@ struct GradientPair {
 
 template <bool kPlain>
 inline GradientPair gradient_of(const GradientTile& t, std::int64_t key,
-                                std::int64_t c, __m512 factor, __m512 lse,
+                                std::int64_t c, __m512 scale, __m512 lse,
                                 __m512 delta) {
   const std::int64_t at = key * t.columns + c;
-  __m512 x = _mm512_fmsub_ps(_mm512_loadu_ps(t.scores + at), factor, lse);
+  const __m512 score = _mm512_loadu_ps(t.scores + at);
+  // Rounded as forward rounds it: the greatest logit has to meet its own lse.
+  __m512 x = _mm512_mul_ps(score, scale);
   if constexpr (!kPlain)
     if (t.added != nullptr)
-      x = _mm512_sub_ps(_mm512_fmadd_ps(_mm512_loadu_ps(t.scores + at), factor,
-                                        _mm512_loadu_ps(t.added + at)),
-                        lse);
-  __m512 p = exp2_of(x);
+      x = logit_of(score, scale, _mm512_loadu_ps(t.added + at));
+  __m512 p = exp2_of(_mm512_mul_ps(_mm512_sub_ps(x, lse),
+                                   _mm512_set1_ps(static_cast<float>(kLog2E))));
   __m512 dp = _mm512_loadu_ps(t.d_probabilities + at);
   if constexpr (kPlain) return {p, _mm512_mul_ps(p, _mm512_sub_ps(dp, delta))};
   if (t.keep != nullptr) p = _mm512_maskz_mov_ps(bits_of(t.keep, key, c), p);
   __m512 kept = p;
   if (t.dropped != nullptr) {
     const __mmask16 keep = static_cast<__mmask16>(~bits_of(t.dropped, key, c));
-    const __m512 scale = _mm512_set1_ps(t.keep_scale);
-    dp = _mm512_maskz_mul_ps(keep, dp, scale);
-    kept = _mm512_maskz_mul_ps(keep, p, scale);
+    const __m512 keep_scale = _mm512_set1_ps(t.keep_scale);
+    dp = _mm512_maskz_mul_ps(keep, dp, keep_scale);
+    kept = _mm512_maskz_mul_ps(keep, p, keep_scale);
   }
   __m512 ds = _mm512_mul_ps(p, _mm512_sub_ps(dp, delta));
   if (t.keep != nullptr) ds = _mm512_maskz_mov_ps(bits_of(t.keep, key, c), ds);
@@ -153,16 +160,16 @@ inline void store_codes(void* to, std::int64_t at, __m512 v) {
 
 template <bool kPlain>
 void gradient_columns(const GradientTile& t) {
-  const __m512 factor = _mm512_set1_ps(t.factor);
+  const __m512 scale = _mm512_set1_ps(t.scale);
   auto* woven = static_cast<std::uint32_t*>(t.ds_b);
   for (std::int64_t c = 0; c < t.columns; c += 16) {
     const __m512 lse = _mm512_loadu_ps(t.lse + c);
     const __m512 delta = _mm512_loadu_ps(t.delta + c);
     for (std::int64_t key = 0; key < t.keys; key += 2) {
       const GradientPair even =
-          gradient_of<kPlain>(t, key, c, factor, lse, delta);
+          gradient_of<kPlain>(t, key, c, scale, lse, delta);
       const GradientPair odd =
-          gradient_of<kPlain>(t, key + 1, c, factor, lse, delta);
+          gradient_of<kPlain>(t, key + 1, c, scale, lse, delta);
       const std::int64_t at = key * t.columns + c;
       store_codes(t.p_a, at, even.p);
       store_codes(t.p_a, at + t.columns, odd.p);

@@ -63,7 +63,7 @@ struct AttentionOptions {
   // Where the diagonal of window, causal mask and ALiBi is. Absent: as the
   // mask says; ALiBi: bottom right but under the top-left causal masks.
   std::optional<bool> bottom_right;
-  std::optional<float> scale;  // absent: 1 / sqrt(dim of q)
+  std::optional<float> scale;  // finite; absent: 1 / sqrt(dim of q)
   SoftmaxType softmax = SoftmaxType::kVanilla;
   AttentionBiasType bias = AttentionBiasType::kNone;
   // Probability in [0, 1); elements are dropped at the rate floor(256 p) / 256

@@ -7,6 +7,13 @@
 //   logits and dP in fp32; p against the running maximum, summed in fp32 and
 //   rounded to T for the product with v; backward: p and dS rounded to T; all
 //   products summed in fp32; out rounded once.
+// Logits are natural; the maximum (backward: lse) is subtracted before log2(e)
+// multiplies, so that the greatest logit weighs 1 however great it is. Backward
+// rebuilds p from the fp32 lse that forward stored: beside the error of the
+// logits themselves, each p then has a relative error of |lse| * 2^-24 (6e-4
+// at |lse| = 1e4), which dv and dS inherit. From |lse| = 2^24 lse holds the
+// maximum alone: keys that share it each get p = 1. A row whose logits are all
+// -inf has no weight: zero out, lse -inf, no gradient, as a row without keys.
 // A head of bf16 whose operands hold a NaN, an infinity or a subnormal runs in
 // fp32 tiles: the bf16 units flush subnormals, and only fp32 tiles leave
 // excluded pairs out of a product. In forward it is that head alone; in

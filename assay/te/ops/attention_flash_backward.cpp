@@ -24,7 +24,10 @@ constexpr std::int64_t kKeyGroup = 4;
 
 // dO . O and the log-sum-exp of every query, padded to whole blocks.
 struct RowTerms {
-  std::vector<float> delta, lse;  // lse times log2(e), +inf: no gradient
+  std::vector<float> delta, lse;  // lse +inf: no gradient
+  // One word a block of queries: those that take part. Padding takes part in
+  // vain where 0 times any operand is 0: masks cost more.
+  std::vector<std::uint64_t> live;
 };
 
 RowTerms row_terms(const AttentionTiles& general, const AttentionHead& head,
@@ -33,15 +36,24 @@ RowTerms row_terms(const AttentionTiles& general, const AttentionHead& head,
       static_cast<std::size_t>(packed.q_blocks * packed.columns);
   RowTerms terms{
       std::vector<float>(padded, 0.0f),
-      std::vector<float>(padded, std::numeric_limits<float>::infinity())};
+      std::vector<float>(padded, std::numeric_limits<float>::infinity()),
+      std::vector<std::uint64_t>(static_cast<std::size_t>(packed.q_blocks),
+                                 packed.ordinary ? ~std::uint64_t{0} : 0)};
   general.row_dots(head.dtype, g.d_out.data, g.d_out.stride, g.out.data,
                    g.out.stride, head.queries, head.v_dim, terms.delta.data());
   double d_sink = 0;
   for (std::int64_t i = 0; i < head.queries; ++i) {
     const float lse = g.lse[i];
-    if (lse == -std::numeric_limits<float>::infinity()) continue;
     const auto at = static_cast<std::size_t>(i);
-    terms.lse[at] = lse * static_cast<float>(kLog2E);
+    std::uint64_t& live =
+        terms.live[static_cast<std::size_t>(i / packed.columns)];
+    const std::uint64_t bit = std::uint64_t{1} << (i % packed.columns);
+    if (lse == -std::numeric_limits<float>::infinity()) {
+      live &= ~bit;
+      continue;
+    }
+    live |= bit;
+    terms.lse[at] = lse;
     if (head.has_sink)
       d_sink -=
           std::exp(static_cast<double>(head.sink) - static_cast<double>(lse)) *
@@ -155,11 +167,11 @@ class PartBackward {
                    p.query_block(p.q, p.qk_dim, q), s.scores, false);
     tiles_.product(kKeyBlock, p.columns, p.v_dim, p.key_block(p.v, p.v_dim, b),
                    p.query_block(p.d_out, p.v_dim, q), s.dp, false);
-    s.masks.fill(head_, range);
+    s.masks.fill(head_, range, terms_.live[static_cast<std::size_t>(q)]);
     tiles_.gradient({.scores = s.scores,
                      .d_probabilities = s.dp,
                      .columns = p.columns,
-                     .factor = head_.scale * static_cast<float>(kLog2E),
+                     .scale = head_.scale,
                      .added = s.masks.added,
                      .keep = s.masks.keep,
                      .dropped = s.masks.dropped,

@@ -21,6 +21,13 @@ constexpr std::int64_t kTile = kKeyBlock * kQueryBlock;
 // of keys comes from the outer caches once for all of them.
 constexpr std::int64_t kQueryGroup = 4;
 
+// Scores go into the softmax unscaled where that changes neither their order
+// nor what overflows: their difference is then scaled once, with log2(e).
+bool keeps_scores(const AttentionHead& head) {
+  return head.bias.data == nullptr && head.bias.slope == 0 &&
+         head.scale >= 0x1p-20f && head.scale <= 0x1p100f;
+}
+
 // What the blocks of one task use one after the other.
 struct Scratch {
   explicit Scratch(std::int64_t v_dim)
@@ -66,6 +73,7 @@ class BlockForward {
         first_(block * packed.columns),
         last_(std::min(head.queries, first_ + packed.columns)),
         blocks_(key_blocks_of(head, first_, last_)),
+        unit_(keeps_scores(head) ? head.scale : 1.0f),
         scratch_(scratch),
         running_(packed.v_dim) {}
 
@@ -84,7 +92,8 @@ class BlockForward {
                          std::min(head_.keys, begin + kKeyBlock), columns});
     SoftmaxTile tile{.scores = s.scores,
                      .columns = columns,
-                     .factor = head_.scale * static_cast<float>(kLog2E),
+                     .scale = keeps_scores(head_) ? 1.0f : head_.scale,
+                     .factor = unit_ * static_cast<float>(kLog2E),
                      .added = s.masks.added,
                      .keep = s.masks.keep,
                      .dropped = s.masks.dropped,
@@ -107,6 +116,10 @@ class BlockForward {
     for (std::int64_t i = 0; i < last_ - first_; ++i)
       factor[i] = finish_query(i);
     tiles_.transpose(running_.sums, packed_.v_dim, packed_.columns, s.rows);
+    // No weight at all: zero, whatever stands in v.
+    for (std::int64_t i = 0; i < last_ - first_; ++i)
+      if (out_.lse[first_ + i] == kNone)
+        std::fill_n(s.rows + i * packed_.v_dim, packed_.v_dim, 0.0f);
     const std::int64_t bytes = traits(head_.dtype).bits / 8;
     tiles_.store({.from = s.rows,
                   .from_stride = packed_.v_dim,
@@ -134,24 +147,23 @@ class BlockForward {
   }
 
   float finish_query(std::int64_t i) {
-    constexpr auto kLn2 = static_cast<float>(1 / kLog2E);
-    float max = running_.max[i], sum = running_.sum[i], correction = 1;
+    float max = running_.max[i] * unit_, sum = running_.sum[i], correction = 1;
     if (out_.row_max != nullptr) {
       // The maximum drops a NaN logit, the sum does not. A logit of +inf makes
       // the sum NaN too.
       const bool lost = std::isnan(sum) && !(max > kMost);
-      out_.row_max[first_ + i] = lost ? sum : max * kLn2;
+      out_.row_max[first_ + i] = lost ? sum : max;
     }
     if (head_.has_sink) {
-      const float sink = head_.sink * static_cast<float>(kLog2E);
+      const float sink = head_.sink;
       const float greatest = max > sink ? max : sink;
       if (greatest != kNone) {
-        correction = std::exp2(max - greatest);
-        sum = sum * correction + std::exp2(sink - greatest);
+        correction = std::exp(max - greatest);
+        sum = sum * correction + std::exp(sink - greatest);
         max = greatest;
       }
     }
-    out_.lse[first_ + i] = sum == 0 ? kNone : max * kLn2 + std::log(sum);
+    out_.lse[first_ + i] = sum == 0 ? kNone : max + std::log(sum);
     if (sum == 0) return 0;
     const float kept =
         head_.dropout.draw.threshold == 0 ? 1.0f : head_.dropout.keep_scale;
@@ -164,6 +176,7 @@ class BlockForward {
   const AttentionOutput& out_;
   std::int64_t block_, first_, last_;
   BlockRange blocks_;
+  float unit_;  // logits per unit of the running maximum
   Scratch& scratch_;
   Running running_;
 };

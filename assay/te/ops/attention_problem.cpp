@@ -146,6 +146,7 @@ class Builder {
     check_given();
     set_sequences();
     set_extras();
+    check_scale();
     for (std::size_t b = 0; b < p_.sequences.size(); ++b)
       for (std::int64_t h = 0; h < p_.q.heads; ++h)
         p_.heads.push_back(head_of(b, h));
@@ -251,6 +252,11 @@ class Builder {
     p_.padded_kv = leaves_rows(p_.k, kv);
   }
 
+  void check_scale() const {
+    require(std::isfinite(options_.scale.value_or(1.0f)), op_, "scale",
+            std::to_string(options_.scale.value_or(1.0f)), "a finite number");
+  }
+
   void set_extras() {
     if (options_.mask == AttentionMask::kArbitrary) {
       if (!inputs_.mask) fail(op_, "mask", "absent", "one with arbitrary");
@@ -330,8 +336,12 @@ class Builder {
         options_.bottom_right.value_or(is_bottom_right(mask));
     const std::int64_t off = bottom_right ? head.keys - head.queries : 0;
     const bool causal = is_top_left_causal(mask) || is_bottom_right(mask);
-    if (options_.window_left >= 0) head.low = off - options_.window_left;
-    if (options_.window_right >= 0) head.high = off + options_.window_right;
+    // A window of both lengths is open: nothing wider, which could overflow.
+    const std::int64_t most = head.keys + head.queries;
+    if (options_.window_left >= 0)
+      head.low = off - std::min(options_.window_left, most);
+    if (options_.window_right >= 0)
+      head.high = off + std::min(options_.window_right, most);
     if (causal) head.high = off;
   }
 

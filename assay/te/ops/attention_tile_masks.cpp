@@ -50,26 +50,30 @@ BlockRange query_blocks_of(const AttentionHead& head, std::int64_t begin,
   return {first / columns, (last + columns - 1) / columns};
 }
 
-void TileMasks::fill(const AttentionHead& head, const TileRange& range) {
+void TileMasks::fill(const AttentionHead& head, const TileRange& range,
+                     std::uint64_t queries) {
   keep = nullptr;
   dropped = nullptr;
   added = nullptr;
-  const bool whole = range.end - range.begin == kKeyBlock;
+  const bool whole = range.end - range.begin == kKeyBlock &&
+                     (~queries & bits_between(0, range.columns)) == 0;
   if (!whole || head.mask != nullptr || head.bias.data != nullptr ||
       !window_is_open(head, range))
-    fill_keep(head, range);
+    fill_keep(head, range, queries);
   if (head.bias.data != nullptr || head.bias.slope != 0)
     fill_added(head, range);
   if (head.dropout.draw.threshold != 0) fill_dropped(head, range);
 }
 
-void TileMasks::fill_keep(const AttentionHead& head, const TileRange& r) {
+void TileMasks::fill_keep(const AttentionHead& head, const TileRange& r,
+                          std::uint64_t queries) {
   keep = keep_words;
   std::fill(std::begin(keep_words), std::end(keep_words), 0);
   for (std::int64_t j = r.begin; j < r.end; ++j)
     // i + low <= j <= i + high, with i counted from the first query.
     keep_words[j - r.begin] =
-        bits_between(j - head.high - r.first, j - head.low - r.first + 1);
+        bits_between(j - head.high - r.first, j - head.low - r.first + 1) &
+        queries;
   if (head.mask == nullptr) return;
   for (std::int64_t i = r.first; i < r.last; ++i) {
     const std::uint8_t* row = head.mask + i * head.mask_row;
@@ -84,10 +88,6 @@ void TileMasks::fill_added(const AttentionHead& head, const TileRange& r) {
   added = added_values;
   std::fill_n(added_values, kKeyBlock * r.columns, 0.0f);
   const AttentionBias& bias = head.bias;
-  constexpr auto kLog2EF = static_cast<float>(kLog2E);
-  // Half of what fp32 holds: the sum with a logit stays finite, so that a mask
-  // of the greatest negative number does not turn a row into NaN.
-  constexpr float kLeast = -0.5f * std::numeric_limits<float>::max();
   for (std::int64_t j = r.begin; j < r.end; ++j) {
     float* row = added_values + (j - r.begin) * r.columns;
     for (std::int64_t i = r.first; i < r.last; ++i) {
@@ -102,8 +102,7 @@ void TileMasks::fill_added(const AttentionHead& head, const TileRange& r) {
       }
       if (bias.slope != 0)
         value -= bias.slope * static_cast<float>(std::abs(i + bias.offset - j));
-      value *= kLog2EF;
-      row[i - r.first] = value < kLeast ? kLeast : value;
+      row[i - r.first] = value;
     }
   }
 }

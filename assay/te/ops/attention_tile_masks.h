@@ -33,12 +33,16 @@ struct TileMasks {
   // Null where the tile needs none of it.
   const std::uint64_t* keep;
   const std::uint64_t* dropped;
-  const float* added;  // times log2(e), finite unless the bias is not
+  const float* added;
 
-  void fill(const AttentionHead& head, const TileRange& range);
+  // Only the columns of `queries`, one bit each, take part: backward leaves
+  // out queries without a gradient, and padding where k or v hold a NaN.
+  void fill(const AttentionHead& head, const TileRange& range,
+            std::uint64_t queries = ~std::uint64_t{0});
 
  private:
-  void fill_keep(const AttentionHead& head, const TileRange& range);
+  void fill_keep(const AttentionHead& head, const TileRange& range,
+                 std::uint64_t queries);
   void fill_added(const AttentionHead& head, const TileRange& range);
   void fill_dropped(const AttentionHead& head, const TileRange& range);
 };

@@ -292,6 +292,172 @@ TEST(AttentionFlash, F37_NaNInAMaskedKeyStaysThere) {
   }
 }
 
+// The gradients of excluded keys are zero whatever the keys hold, and nothing
+// of them reaches another gradient: tiles of padded queries and whole tiles.
+TEST(AttentionFlash, F37_NaNInAnExcludedKeyHasNoGradient) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const std::int64_t queries : {1, 2, 15, 16, 17, 64, 65})
+      for (const std::int64_t keys : {2, 3, 64, 65, 128})
+        for (const bool by_mask : {false, true}) {
+          OwnedHead h(dtype, queries, keys, 8, 8);
+          if (by_mask) {
+            h.mask.assign(static_cast<std::size_t>(queries * keys), 0);
+            for (std::int64_t i = 0; i < queries; ++i)
+              h.mask[static_cast<std::size_t>(i * keys + keys - 1)] = 1;
+            h.head.mask = h.mask.data();
+            h.head.mask_row = keys;
+            h.head.mask_column = 1;
+          } else {
+            h.head.high = keys - 1 - queries;
+          }
+          const HeadForward clean = run_forward(h, nullptr);
+          const HeadBackward ref = run_backward(h, clean, nullptr);
+          for (const double special : {std::nan(""), kInf, -kInf}) {
+            for (std::int64_t d = 0; d < 8; ++d) {
+              h.k.set(keys - 1, d, special);
+              h.v.set(keys - 1, d, special);
+            }
+            for (const AttentionTileChoice& tiles : all_choices()) {
+              const HeadForward f = run_forward(h, &tiles);
+              const HeadBackward b = run_backward(h, f, &tiles);
+              const std::string what = std::string(tiles.fast->isa) + " " +
+                                       std::to_string(queries) + "x" +
+                                       std::to_string(keys);
+              const double error = dtype == DType::kBF16 ? 0x1p-7 : 2e-5;
+              expect_close(b.dq, ref.dq, error, what + " dq");
+              expect_close(b.dk, ref.dk, error, what + " dk");
+              expect_close(b.dv, ref.dv, error, what + " dv");
+              for (std::int64_t d = 0; d < 8; ++d) {
+                const auto at = static_cast<std::size_t>((keys - 1) * 8 + d);
+                EXPECT_EQ(b.dk[at], 0) << what;
+                EXPECT_EQ(b.dv[at], 0) << what;
+              }
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
+}
+
+// A NaN key that some queries see, beside queries that do not exist.
+TEST(AttentionFlash, F37_PaddedQueriesAddNothing) {
+  OwnedHead h(DType::kF32, 1, 64, 8, 8);
+  h.v.set(5, 0, std::nan(""));
+  const HeadBackward ref = run_backward(h, run_forward(h, nullptr), nullptr);
+  for (const AttentionTileChoice& tiles : all_choices()) {
+    const HeadForward f = run_forward(h, &tiles);
+    const HeadBackward b = run_backward(h, f, &tiles);
+    for (std::size_t i = 0; i < ref.dk.size(); ++i) {
+      EXPECT_EQ(std::isnan(b.dk[i]), std::isnan(ref.dk[i])) << i;
+      EXPECT_EQ(std::isnan(b.dv[i]), std::isnan(ref.dv[i])) << i;
+    }
+  }
+}
+
+// One query against keys whose logits are as given; v = 1, 2, 3 ...
+HeadForward forward_of_logits(OwnedHead& h, const std::vector<double>& logits,
+                              const AttentionTileChoice* tiles) {
+  h.head.scale = 1;
+  h.q.set(0, 0, 1);
+  for (std::int64_t j = 0; j < h.head.keys; ++j) {
+    h.k.set(j, 0, logits[static_cast<std::size_t>(j)]);
+    h.v.set(j, 0, static_cast<double>(j + 1));
+  }
+  return run_forward(h, tiles);
+}
+
+// The greatest logit weighs 1 however great it is.
+TEST(AttentionFlash, GreatFiniteLogits) {
+  for (const double great : {2e9, 1e10, 3e20, 1e36, 3e38})
+    for (const std::int64_t keys : {2, 64, 70})
+      for (const float scale : {1.0f, -1.0f, 0.3f}) {
+        OwnedHead h(DType::kF32, 1, keys, 1, 1);
+        std::vector<double> logits(static_cast<std::size_t>(keys), 1.0);
+        logits[1] = great * (scale < 0 ? -1 : 1);
+        for (const AttentionTileChoice& tiles : all_choices()) {
+          if (tiles.fast->element_bytes == 2) continue;
+          forward_of_logits(h, logits, &tiles);
+          h.head.scale = scale;
+          const HeadForward f = run_forward(h, &tiles);
+          EXPECT_EQ(f.out.at(0, 0), 2) << tiles.fast->isa << great;
+          EXPECT_EQ(f.lse[0], static_cast<float>(h.k.at(1, 0)) * scale);
+          const HeadBackward b = run_backward(h, f, &tiles);
+          EXPECT_EQ(b.dv[1], static_cast<float>(h.d_out.at(0, 0)));
+          EXPECT_EQ(b.dv[0], 0);
+        }
+      }
+}
+
+// A finite bias of any size: forward and backward as the plain loops.
+TEST(AttentionFlash, F38_GreatFiniteBiases) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const std::vector<std::vector<double>> rows = {
+      {-2e38, -2e38}, {3e38, 0},  {-kMost, -kMost},
+      {-kMost, 0},    {kMost, 0}, {-kMost, kMost}};
+  for (const auto& row : rows) {
+    OwnedHead h(DType::kF32, 1, 2, 1, 1);
+    h.add_bias(DType::kF32);
+    for (std::int64_t j = 0; j < 2; ++j)
+      h.bias.set(0, j, row[static_cast<std::size_t>(j)]);
+    const HeadForward ref = forward_of_logits(h, {0.5, 0.5}, nullptr);
+    const HeadBackward ref_b = run_backward(h, ref, nullptr);
+    for (const AttentionTileChoice& tiles : all_choices()) {
+      if (tiles.fast->element_bytes == 2) continue;
+      const HeadForward f = run_forward(h, &tiles);
+      EXPECT_EQ(f.out.at(0, 0), ref.out.at(0, 0)) << tiles.fast->isa << row[0];
+      EXPECT_EQ(f.lse[0], ref.lse[0]) << row[0];
+      const HeadBackward b = run_backward(h, f, &tiles);
+      for (std::size_t j = 0; j < 2; ++j) {
+        EXPECT_NEAR(b.dv[j], ref_b.dv[j], 1e-6) << row[0] << ", " << row[1];
+        EXPECT_NEAR(b.dk[j], ref_b.dk[j], 1e-6) << row[0] << ", " << row[1];
+      }
+    }
+  }
+}
+
+// Logits that are all -inf by themselves weigh nothing: as a row without keys,
+// also where v holds a NaN.
+TEST(AttentionFlash, RowsOfMinusInfinityAreZero) {
+  for (const std::int64_t keys : {2, 64, 70})
+    for (const double v : {1.0, std::nan("")}) {
+      OwnedHead h(DType::kF32, 1, keys, 1, 1);
+      const std::vector<double> logits(static_cast<std::size_t>(keys), -kInf);
+      forward_of_logits(h, logits, nullptr);
+      h.v.set(0, 0, v);
+      std::vector<AttentionTileChoice> choices = all_choices();
+      for (std::size_t c = 0; c <= choices.size(); ++c) {
+        const auto* tiles = c == choices.size() ? nullptr : &choices[c];
+        const HeadForward f = run_forward(h, tiles);
+        EXPECT_EQ(f.out.at(0, 0), 0) << c;
+        EXPECT_EQ(f.lse[0], -kInf);
+        const HeadBackward b = run_backward(h, f, tiles);
+        EXPECT_EQ(b.dq[0], 0) << c;
+        for (float x : b.dk) EXPECT_EQ(x, 0) << c;
+        for (float x : b.dv) EXPECT_EQ(x, 0) << c;
+      }
+    }
+}
+
+// p is rebuilt from an fp32 lse: an error of |lse| 2^-24 in its exponent.
+TEST(AttentionFlash, GradientsUnderGreatLogitsKeepTheirBound) {
+  OwnedHead h(DType::kF32, 1, 8, 1, 1);
+  std::vector<double> logits;
+  for (int j = 0; j < 8; ++j) logits.push_back(1e4 + j * 0.25);
+  const HeadForward ref = forward_of_logits(h, logits, nullptr);
+  double sum = 0;
+  for (double x : logits) sum += std::exp(x - logits.back());
+  const double error = 2 * 1e4 * 0x1p-24 + 4e-6;
+  for (const AttentionTileChoice& tiles : all_choices()) {
+    if (tiles.fast->element_bytes == 2) continue;
+    const HeadForward f = run_forward(h, &tiles);
+    EXPECT_NEAR(f.out.at(0, 0), ref.out.at(0, 0), 4e-6 * 8);
+    const HeadBackward b = run_backward(h, f, &tiles);
+    for (std::size_t j = 0; j < 8; ++j) {
+      const double p = std::exp(logits[j] - logits.back()) / sum;
+      EXPECT_NEAR(b.dv[j] / h.d_out.at(0, 0), p, error * p) << tiles.fast->isa;
+    }
+  }
+}
+
 TEST(AttentionFlash, NaNQueryIsANaNRowAlone) {
   OwnedHead h(DType::kBF16, 70, 70, 32, 32);
   h.q.set(5, 0, std::nan(""));

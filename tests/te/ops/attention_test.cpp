@@ -628,6 +628,28 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(Attention, TheWidestWindowIsOpen) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const bool bottom_right : {false, true})
+    for (const auto& [queries, keys] :
+         {std::pair<std::int64_t, std::int64_t>{3, 9}, {9, 3}}) {
+      const AttentionInputs in =
+          random_inputs(DType::kF32, queries, keys, 2, 2);
+      AttentionOptions options{.mask = AttentionMask::kNone,
+                               .bottom_right = bottom_right};
+      const AttentionResult open = attention_forward(in, options);
+      options.window_left = options.window_right = kMost;
+      const AttentionResult wide = attention_forward(in, options);
+      expect_near(wide.out, open.out, 0, "out");
+      expect_near(wide.lse, open.lse, 0, "lse");
+      options.window_left = kMost - 1;
+      options.window_right = 0;
+      const AttentionResult causal = attention_forward(in, options);
+      options.window_left = -1;
+      expect_near(causal.out, attention_forward(in, options).out, 0, "left");
+    }
+}
+
 TEST(Attention, ErrorsNameTheArgument) {
   const AttentionInputs good = random_inputs(DType::kF32, 4, 4, 2, 2);
   AttentionInputs in = good;
@@ -646,6 +668,10 @@ TEST(Attention, ErrorsNameTheArgument) {
   EXPECT_EQ(message([&] { attention_forward(good, {.dropout = 1.0}); }),
             "attention_forward: dropout: 1.000000, expected at least 0 and "
             "below 1");
+  EXPECT_EQ(message([&] { attention_forward(good, {.scale = INFINITY}); }),
+            "attention_forward: scale: inf, expected a finite number");
+  EXPECT_EQ(message([&] { attention_forward(good, {.scale = NAN}); }),
+            "attention_forward: scale: nan, expected a finite number");
   EXPECT_EQ(message([&] { parse_attention_mask("diagonal"); }).substr(0, 27),
             "attn_mask_type: \"diagonal\",");
 }
