@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assay/base/error.h"
+#include "assay/te/check.h"
 #include "assay/te/ops/attention.h"
 
 namespace assay::te {
@@ -67,6 +68,9 @@ AttentionBiasType parse_attention_bias(std::string_view text) {
 }
 
 std::vector<float> alibi_slopes(std::int64_t heads) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  require(heads >= 0 && heads <= kMost, "alibi_slopes", "heads",
+          std::to_string(heads), "0 to " + std::to_string(kMost));
   std::int64_t power = 1;
   while (2 * power <= heads) power *= 2;
   std::vector<float> slopes;

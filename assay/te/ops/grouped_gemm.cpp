@@ -7,6 +7,7 @@
 #include "assay/kernels/decode.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -142,12 +143,9 @@ std::vector<Tensor> split_rows(const Tensor& x,
   require_present(kOp, "x", x);
   const Tensor whole = contiguous(x);
   const auto [rows, columns] = matrix_shape(whole.shape());
+  require_splits(kOp, "splits", splits, rows);
   const std::vector<std::int64_t> offsets =
       grouped_tensor_offsets(splits, columns);
-  std::int64_t total = 0;
-  for (std::int64_t split : splits) total += split;
-  require(total == rows, kOp, "splits", "a sum of " + std::to_string(total),
-          std::to_string(rows) + " rows");
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < splits.size(); ++g) {
     Tensor part = whole;
@@ -233,13 +231,8 @@ void grouped_bias_add(Tensor& out, const Tensor& bias,
     require_dtype(kName, "scale", *scale, {DType::kF32});
     require_shape(kName, "scale", *scale, {rows});
   }
-  std::int64_t total = 0;
-  for (std::int64_t split : splits) {
-    require(split >= 0, kName, "splits", std::to_string(split), "0 or more");
-    total += split;
-  }
-  require(total == rows, kName, "splits", "a sum of " + std::to_string(total),
-          std::to_string(rows) + " rows");
+  common_device(kName, {&out, &bias, scale});
+  require_splits(kName, "splits", splits, rows);
   const Tensor given = contiguous(bias);
   std::vector<float> wide(static_cast<std::size_t>(given.numel()));
   decode_f32(given.dtype(), given.view.data, given.numel(), wide.data());

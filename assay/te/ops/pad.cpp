@@ -5,6 +5,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/ops/copy_runs.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -34,31 +35,43 @@ void require_counts(std::string_view op, std::string_view argument,
           std::to_string(expected));
 }
 
-// For every row of the wider tensor, its row in the narrower one or -1.
-struct Groups {
-  std::vector<std::int64_t> narrow;
-  std::int64_t rows = 0;
-};
+// The rows of groups of sizes `from`, each cut or extended with zeros to `to`.
+Tensor resize_groups(std::string_view op, const Tensor& tensor,
+                     std::span<const std::int64_t> from,
+                     std::span<const std::int64_t> to) {
+  const Tensor x = contiguous(tensor);
+  const std::int64_t columns = x.shape()[1];
+  Tensor out = Tensor::empty(
+      x.dtype(), {total_of(op, "padded_rows", to), columns}, x.device);
+  const std::int64_t bytes = row_bytes(op, "x", x.dtype(), columns);
+  const std::byte* in = x.data<std::byte>();
+  std::byte* target = out.mutable_data();
+  for (std::size_t g = 0; bytes != 0 && g < to.size(); ++g) {
+    const std::int64_t have = from[g];
+    copy_runs(
+        x.device, in, to[g], bytes,
+        [=](std::int64_t i) { return i < have ? i : -1; }, target);
+    in += from[g] * bytes;
+    target += to[g] * bytes;
+  }
+  return out;
+}
 
-Groups map_groups(std::string_view op, std::span<const std::int64_t> rows,
-                  std::span<const std::int64_t> padded_rows) {
+// `found`: the sizes that x holds, one of the other two.
+void check_groups(std::string_view op, const Tensor& x,
+                  std::span<const std::int64_t> rows,
+                  std::span<const std::int64_t> padded_rows,
+                  std::span<const std::int64_t> found) {
   require_counts(op, "padded_rows", padded_rows.size(), rows.size());
-  Groups groups;
   for (std::size_t g = 0; g < rows.size(); ++g) {
     require(rows[g] >= 0 && padded_rows[g] >= rows[g], op, "padded_rows",
             std::to_string(padded_rows[g]) + " for a group of " +
                 std::to_string(rows[g]),
             "at least as many");
-    for (std::int64_t i = 0; i < padded_rows[g]; ++i)
-      groups.narrow.push_back(i < rows[g] ? groups.rows + i : -1);
-    groups.rows += rows[g];
   }
-  return groups;
-}
-
-void require_rows(std::string_view op, const Tensor& x, std::int64_t rows) {
   require_rank(op, "x", x, 2);
-  require_shape(op, "x", x, {rows, x.shape()[1]});
+  const std::int64_t total = total_of(op, "rows", found);
+  require_shape(op, "x", x, {total, x.shape()[1]});
 }
 
 }  // namespace
@@ -93,37 +106,16 @@ std::vector<Tensor> multi_unpad_rows(std::span<const Tensor> tensors,
   return out;
 }
 
-Tensor pad_groups(const Tensor& tensor, std::span<const std::int64_t> rows,
+Tensor pad_groups(const Tensor& x, std::span<const std::int64_t> rows,
                   std::span<const std::int64_t> padded_rows) {
-  const Groups groups = map_groups("pad_groups", rows, padded_rows);
-  require_rows("pad_groups", tensor, groups.rows);
-  const Tensor x = contiguous(tensor);
-  const auto wide = static_cast<std::int64_t>(groups.narrow.size());
-  Tensor out = Tensor::empty(x.dtype(), {wide, x.shape()[1]}, x.device);
-  const std::int64_t bytes =
-      row_bytes("pad_groups", "x", x.dtype(), x.shape()[1]);
-  copy_runs(
-      x.device, x.data<std::byte>(), bytes == 0 ? 0 : wide, bytes,
-      [&](std::int64_t i) { return groups.narrow[i]; }, out.mutable_data());
-  return out;
+  check_groups("pad_groups", x, rows, padded_rows, rows);
+  return resize_groups("pad_groups", x, rows, padded_rows);
 }
 
-Tensor unpad_groups(const Tensor& tensor, std::span<const std::int64_t> rows,
+Tensor unpad_groups(const Tensor& x, std::span<const std::int64_t> rows,
                     std::span<const std::int64_t> padded_rows) {
-  const Groups groups = map_groups("unpad_groups", rows, padded_rows);
-  require_rows("unpad_groups", tensor,
-               static_cast<std::int64_t>(groups.narrow.size()));
-  const Tensor x = contiguous(tensor);
-  std::vector<std::int64_t> wide;
-  for (std::size_t i = 0; i < groups.narrow.size(); ++i)
-    if (groups.narrow[i] >= 0) wide.push_back(static_cast<std::int64_t>(i));
-  Tensor out = Tensor::empty(x.dtype(), {groups.rows, x.shape()[1]}, x.device);
-  const std::int64_t bytes =
-      row_bytes("unpad_groups", "x", x.dtype(), x.shape()[1]);
-  copy_runs(
-      x.device, x.data<std::byte>(), bytes == 0 ? 0 : groups.rows, bytes,
-      [&](std::int64_t i) { return wide[i]; }, out.mutable_data());
-  return out;
+  check_groups("unpad_groups", x, rows, padded_rows, padded_rows);
+  return resize_groups("unpad_groups", x, padded_rows, rows);
 }
 
 Tensor pad_last_dim(const Tensor& tensor, std::int64_t columns) {

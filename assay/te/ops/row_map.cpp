@@ -10,6 +10,7 @@
 #include "assay/te/ops/copy_runs.h"
 #include "assay/te/ops/pad.h"
 #include "assay/te/ops/permute.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -106,6 +107,8 @@ RowMap row_map_from_mask(const Tensor& routing_map, std::int64_t num_out_tokens,
   require(alignment <= 0 || num_out_tokens < 0, kOp, "num_out_tokens",
           std::to_string(num_out_tokens) + " with an alignment",
           "negative: padding sets the number of rows");
+  require(alignment <= std::numeric_limits<std::int32_t>::max(), kOp,
+          "alignment", std::to_string(alignment), "less than 2^31");
   const Tensor routed = contiguous(routing_map);
   const std::int64_t tokens = routed.shape()[0], experts = routed.shape()[1];
   Counts counts = count_blocks(routed.data<std::uint8_t>(), tokens, experts);
@@ -117,8 +120,7 @@ RowMap row_map_from_mask(const Tensor& routing_map, std::int64_t num_out_tokens,
   if (alignment > 0)
     for (auto& count : padded) count = aligned_rows(count, alignment);
   const Counts start = exclusive_sums(padded);
-  const std::int64_t all =
-      std::accumulate(padded.begin(), padded.end(), std::int64_t{0});
+  const std::int64_t all = total_of(kOp, "padded rows", padded);
   RowMap map =
       empty_map(tokens, experts, num_out_tokens < 0 ? all : num_out_tokens,
                 routing_map.device);

@@ -1,5 +1,6 @@
 #include "assay/te/ops/sequence.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -47,41 +48,63 @@ void append_rank(const Rows& starts, std::int64_t world, std::int64_t rank,
   }
 }
 
-Rows rank_order(std::string_view op, const Tensor& cu_seqlens,
+void require_world(std::string_view op, std::int64_t world) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  require(world > 0 && world <= kMost, op, "world", std::to_string(world),
+          "1 to " + std::to_string(kMost));
+}
+
+// The leading dimensions of x must be `tokens` together: checked before any
+// memory is sized by an offset.
+void require_tokens(std::string_view op, const Tensor& x,
+                    const Tensor& cu_seqlens, std::size_t leading,
+                    std::int64_t tokens) {
+  require_present(op, "x", x);
+  common_device(op, {&x, &cu_seqlens});
+  require(x.shape().size() >= leading, op, "x", "shape " + to_string(x.shape()),
+          "at least " + std::to_string(leading) + " dimensions");
+  std::int64_t have = 1;
+  for (std::size_t i = 0; i < leading; ++i) have *= x.shape()[i];
+  require(have == tokens, op, "x", std::to_string(have) + " tokens",
+          std::to_string(tokens));
+}
+
+// Row i of the result is row row_of(i) of x, seen as [tokens, rest], or zeros.
+// `shape`: its leading dimensions.
+template <typename RowOf>
+Tensor take(std::string_view op, const Tensor& strided, std::size_t leading,
+            const RowOf& row_of, Shape shape) {
+  const Tensor x = contiguous(strided);
+  const auto rows = checked_numel(shape);
+  require(rows.has_value(), op, "shape", to_string(shape),
+          "a result that fits in 63 bits");
+  std::int64_t columns = 1;
+  for (std::size_t i = leading; i < x.shape().size(); ++i) {
+    columns *= x.shape()[i];
+    shape.push_back(x.shape()[i]);
+  }
+  Tensor out = Tensor::empty(x.dtype(), shape, x.device);
+  const std::int64_t bytes = row_bytes(op, "x", x.dtype(), columns);
+  copy_runs(x.device, x.data<std::byte>(), bytes == 0 ? 0 : *rows, bytes,
+            row_of, out.mutable_data());
+  return out;
+}
+
+// row_of for rows that are listed.
+auto listed(const Rows& rows) {
+  return [&rows](std::int64_t i) { return rows[static_cast<std::size_t>(i)]; };
+}
+
+Rows rank_order(std::string_view op, const Tensor& x, const Tensor& cu_seqlens,
                 std::int64_t world) {
-  require(world > 0, op, "world", std::to_string(world), "> 0");
+  require_world(op, world);
   const Rows starts = starts_of(op, cu_seqlens, 2 * world);
+  require_tokens(op, x, cu_seqlens, 1, starts.back());
   Rows rows;
+  if (starts.back() == 0) return rows;  // else world <= tokens / 2
   for (std::int64_t rank = 0; rank < world; ++rank)
     append_rank(starts, world, rank, rows);
   return rows;
-}
-
-// Row i of the result is row rows[i] of x, seen as [tokens, rest], or zeros.
-Tensor take(std::string_view op, const Tensor& strided,
-            const Tensor& cu_seqlens, std::int64_t tokens, std::size_t leading,
-            const Rows& rows, Shape shape) {
-  require(strided.shape().size() >= leading, op, "x",
-          "shape " + to_string(strided.shape()),
-          "at least " + std::to_string(leading) + " dimensions");
-  require_present(op, "x", strided);
-  common_device(op, {&strided, &cu_seqlens});
-  const Tensor x = contiguous(strided);
-  std::int64_t have = 1, columns = 1;
-  for (std::size_t i = 0; i < x.shape().size(); ++i) {
-    (i < leading ? have : columns) *= x.shape()[i];
-    if (i >= leading) shape.push_back(x.shape()[i]);
-  }
-  require(have == tokens, op, "x", std::to_string(have) + " tokens",
-          std::to_string(tokens));
-  Tensor out = Tensor::empty(x.dtype(), shape, x.device);
-  const std::int64_t bytes = row_bytes(op, "x", x.dtype(), columns);
-  copy_runs(
-      x.device, x.data<std::byte>(),
-      bytes == 0 ? 0 : static_cast<std::int64_t>(rows.size()), bytes,
-      [&](std::int64_t i) { return rows[static_cast<std::size_t>(i)]; },
-      out.mutable_data());
-  return out;
 }
 
 std::int64_t count(const Rows& rows) {
@@ -93,7 +116,7 @@ std::int64_t count(const Rows& rows) {
 Tensor thd_partition_indices(const Tensor& cu_seqlens, std::int64_t world,
                              std::int64_t rank) {
   constexpr std::string_view kOp = "thd_partition_indices";
-  require(world > 0, kOp, "world", std::to_string(world), "> 0");
+  require_world(kOp, world);
   require(rank >= 0 && rank < world, kOp, "rank", std::to_string(rank),
           "0 to " + std::to_string(world - 1));
   Rows rows;
@@ -108,49 +131,53 @@ Tensor thd_partition_indices(const Tensor& cu_seqlens, std::int64_t world,
 Tensor thd_to_rank_order(const Tensor& x, const Tensor& cu_seqlens,
                          std::int64_t world) {
   constexpr std::string_view kOp = "thd_to_rank_order";
-  const Rows rows = rank_order(kOp, cu_seqlens, world);
-  return take(kOp, x, cu_seqlens, count(rows), 1, rows, {count(rows)});
+  const Rows rows = rank_order(kOp, x, cu_seqlens, world);
+  return take(kOp, x, 1, listed(rows), {count(rows)});
 }
 
 Tensor thd_from_rank_order(const Tensor& x, const Tensor& cu_seqlens,
                            std::int64_t world) {
   constexpr std::string_view kOp = "thd_from_rank_order";
-  const Rows rows = rank_order(kOp, cu_seqlens, world);
+  const Rows rows = rank_order(kOp, x, cu_seqlens, world);
   Rows back(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i)
     back[static_cast<std::size_t>(rows[i])] = static_cast<std::int64_t>(i);
-  return take(kOp, x, cu_seqlens, count(rows), 1, back, {count(rows)});
+  return take(kOp, x, 1, listed(back), {count(rows)});
 }
 
 Tensor thd_read_half(const Tensor& x, const Tensor& cu_seqlens, int half) {
   constexpr std::string_view kOp = "thd_read_half";
   require(half == 0 || half == 1, kOp, "half", std::to_string(half), "0 or 1");
   const Rows starts = starts_of(kOp, cu_seqlens, 2);
+  require_tokens(kOp, x, cu_seqlens, 1, starts.back());
   Rows rows;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const std::int64_t length = (starts[i + 1] - starts[i]) / 2;
     append(rows, starts[i] + half * length, length);
   }
-  return take(kOp, x, cu_seqlens, starts.back(), 1, rows, {count(rows)});
+  return take(kOp, x, 1, listed(rows), {count(rows)});
 }
 
 Tensor thd_to_bshd(const Tensor& x, const Tensor& cu_seqlens,
                    std::int64_t max_length) {
   constexpr std::string_view kOp = "thd_to_bshd";
   const Rows starts = starts_of(kOp, cu_seqlens, 1);
-  Rows rows;
+  require_tokens(kOp, x, cu_seqlens, 1, starts.back());
+  require(max_length >= 0, kOp, "max_length", std::to_string(max_length),
+          "0 or more");
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const std::int64_t length = starts[i + 1] - starts[i];
     require(length <= max_length, kOp, "max_length",
             std::to_string(max_length) + " for a sequence of " +
                 std::to_string(length),
             "at least as many");
-    append(rows, starts[i], length);
-    rows.resize(rows.size() + static_cast<std::size_t>(max_length - length),
-                -1);
   }
-  return take(kOp, x, cu_seqlens, starts.back(), 1, rows,
-              {count(starts) - 1, max_length});
+  const auto row_of = [&](std::int64_t i) {
+    const auto b = static_cast<std::size_t>(i / max_length);
+    const std::int64_t token = starts[b] + i % max_length;
+    return token < starts[b + 1] ? token : -1;
+  };
+  return take(kOp, x, 1, row_of, {count(starts) - 1, max_length});
 }
 
 Tensor bshd_to_thd(const Tensor& x, const Tensor& cu_seqlens) {
@@ -159,6 +186,11 @@ Tensor bshd_to_thd(const Tensor& x, const Tensor& cu_seqlens) {
   require(x.shape().size() >= 2, kOp, "x", "shape " + to_string(x.shape()),
           "at least 2 dimensions");
   const std::int64_t length = x.shape()[1];
+  require(x.shape()[0] == count(starts) - 1, kOp, "x",
+          "shape " + to_string(x.shape()),
+          std::to_string(count(starts) - 1) + " sequences");
+  require_present(kOp, "x", x);
+  common_device(kOp, {&x, &cu_seqlens});
   Rows rows;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const std::int64_t have = starts[i + 1] - starts[i];
@@ -167,8 +199,7 @@ Tensor bshd_to_thd(const Tensor& x, const Tensor& cu_seqlens) {
             "at most the second dimension, " + std::to_string(length));
     append(rows, static_cast<std::int64_t>(i) * length, have);
   }
-  return take(kOp, x, cu_seqlens, (count(starts) - 1) * length, 2, rows,
-              {count(rows)});
+  return take(kOp, x, 2, listed(rows), {count(rows)});
 }
 
 }  // namespace assay::te

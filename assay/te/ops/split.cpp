@@ -4,6 +4,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/ops/copy_runs.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -54,11 +55,7 @@ std::vector<Tensor> split(const Tensor& tensor,
   require_present("split", "x", tensor);
   const Tensor x = contiguous(tensor);
   const Axis axis = axis_of("split", x.shape(), dim);
-  std::int64_t total = 0;
-  for (std::int64_t size : sizes) {
-    require(size >= 0, "split", "sizes", std::to_string(size), ">= 0");
-    total += size;
-  }
+  const std::int64_t total = total_of("split", "sizes", sizes);
   require(total == x.shape()[axis.dim], "split", "sizes",
           "a sum of " + std::to_string(total),
           std::to_string(x.shape()[axis.dim]) + " (dimension " +

@@ -5,6 +5,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/quantize/layout.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -19,24 +20,14 @@ Tensor rows_of(const Tensor& x, std::int64_t begin, std::int64_t n) {
   return part;
 }
 
-void check_rows(const Tensor& x, std::span<const std::int64_t> rows) {
-  std::int64_t total = 0;
-  for (std::int64_t n : rows) {
-    require(n >= 0, "quantize_split", "rows", std::to_string(n), "0 or more");
-    total += n;
-  }
-  const std::int64_t all = matrix_shape(x.shape()).rows;
-  require(total == all, "quantize_split", "rows",
-          "a sum of " + std::to_string(total), std::to_string(all));
-}
-
 }  // namespace
 
 std::vector<QuantizedTensor> quantize_split(
     Quantizer& quantizer, const Tensor& input,
     std::span<const std::int64_t> rows) {
   require_high_precision("quantize_split", "x", input);
-  check_rows(input, rows);
+  require_splits("quantize_split", "rows", rows,
+                 matrix_shape(input.shape()).rows);
   const Tensor x = contiguous(input);
   std::vector<Tensor> parts;
   std::int64_t begin = 0;
