@@ -3,6 +3,7 @@
 #include <string>
 
 #include "assay/te/check.h"
+#include "assay/te/quantize/check_quantized.h"
 #include "assay/te/quantize/layout.h"
 
 namespace assay::te {
@@ -54,26 +55,13 @@ float scalar(std::string_view name, std::string_view what,
   return contiguous(tensor).data<float>()[0];
 }
 
-// What the scales must be before any number is read from them.
-void require_scales(std::string_view name, const QuantizedData& q, DType dtype,
-                    std::int64_t count) {
-  require_present(kOp, std::string(name) + ": scale_inv", q.scale_inv);
-  if (q.scale_inv.dtype() == dtype && q.scale_inv.numel() == count) return;
-  fail(kOp, name,
-       std::to_string(q.scale_inv.numel()) + " " +
-           std::string(traits(q.scale_inv.dtype()).name) + " scales of " +
-           std::string(scaling_mode_name(q.mode)) + " codes",
-       std::to_string(count) + " of " + std::string(traits(dtype).name));
-}
-
 // [outer][blocks] scales, or [ceil(outer/128)][blocks] for 128 x 128 tiles, as
 // [blocks][outer].
-std::vector<float> block_scales(std::string_view name, const QuantizedData& q,
-                                std::int64_t outer, std::int64_t k) {
+std::vector<float> block_scales(const QuantizedData& q, std::int64_t outer,
+                                std::int64_t k) {
   const std::int64_t blocks = (k + kGemmScaleBlock - 1) / kGemmScaleBlock;
   const std::int64_t tile =
       q.mode == ScalingMode::kBlock2D ? kGemmScaleBlock : 1;
-  require_scales(name, q, DType::kF32, (outer + tile - 1) / tile * blocks);
   const Tensor scales = contiguous(q.scale_inv);
   const float* in = scales.data<float>();
   std::vector<float> out(static_cast<std::size_t>(blocks * outer));
@@ -92,9 +80,6 @@ void set_fold(std::string_view name, GemmSide& side, const QuantizedData& q,
                        std::string(scaling_mode_name(q.mode)) +
                        " inner dimension",
                    side.view.k, block);
-  require_scales(name, q,
-                 fold == GemmFold::kE8M0 ? DType::kE8M0 : DType::kE4M3FN,
-                 side.view.outer * (side.view.k / block));
   side.owners.push_back(contiguous(q.scale_inv));
   GemmView& view = side.view;
   view.fold = fold;
@@ -153,14 +138,15 @@ void require_data(std::string_view name, const QuantizedData& q,
 GemmSide quantized_side(std::string_view name, const QuantizedTensor& tensor,
                         const QuantizedData& given, bool k_last) {
   require_codes(name, given);
-  const QuantizedData q =
-      with_layout(given, tensor.shape, ScaleLayout::kCompact);
+  QuantizedData q = with_layout(given, tensor.shape, ScaleLayout::kCompact);
   GemmSide side;
   side.mode = q.mode;
   side.dtype = tensor.dtype;
   side.owners.push_back(contiguous(q.data));
   const MatrixShape stored = stored_shape(q, tensor.shape);
   require_data(name, q, stored);
+  q = check_quantized(std::string(kOp) + ": " + std::string(name), q,
+                      tensor.shape);
   set_matrix(side.view, side.owners.back(), stored.rows, stored.columns,
              k_last != is_transposed(q));
   side.view.dtype = q.format;
@@ -170,7 +156,7 @@ GemmSide quantized_side(std::string_view name, const QuantizedTensor& tensor,
       break;
     case ScalingMode::kBlock1D:
     case ScalingMode::kBlock2D:
-      side.block = block_scales(name, q, side.view.outer, side.view.k);
+      side.block = block_scales(q, side.view.outer, side.view.k);
       break;
     case ScalingMode::kMXFP8:
       set_fold(name, side, q, GemmFold::kE8M0);

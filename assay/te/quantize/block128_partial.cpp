@@ -66,6 +66,7 @@ Tensor block128_partial_cast(const Tensor& input, const Tensor& scales,
   require_cast_format(kOp, format);
   require_dtype(kOp, "scale", scales, {DType::kF32});
   require_shape(kOp, "scale", scales, {ceil_div(h, kSide), ceil_div(w, kSide)});
+  common_device(kOp, {&input, &scales});
   const Tensor shard = contiguous(input), scale = contiguous(scales);
   Tensor out = Tensor::empty(format, shard.shape(), shard.device);
   auto* codes = out.mutable_data<std::uint8_t>();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "assay/te/check.h"
+#include "assay/te/quantize/check_quantized.h"
 #include "assay/te/quantize/layout_block128.h"
 #include "assay/te/quantize/scale_tiles.h"
 
@@ -17,21 +18,6 @@ bool has_tiles(ScalingMode mode) {
 // MXFP8 keeps column-wise scales as blocks x columns.
 bool is_transposed(const QuantizedData& q) {
   return q.mode == ScalingMode::kMXFP8 && q.columnwise;
-}
-
-std::int64_t blocks(std::int64_t n, std::int64_t of) {
-  return (n + of - 1) / of;
-}
-
-// Shape of the compact scales.
-MatrixShape scale_shape(const QuantizedData& q, const Shape& shape) {
-  const auto [m, k] = matrix_shape(shape);
-  if (q.mode == ScalingMode::kMXFP8) {
-    return q.columnwise ? MatrixShape{blocks(m, 32), k}
-                        : MatrixShape{m, blocks(k, 32)};
-  }
-  return q.columnwise ? MatrixShape{k, blocks(m, 16)}
-                      : MatrixShape{m, blocks(k, 16)};
 }
 
 MatrixShape padded_shape(const QuantizedData& q, MatrixShape s) {
@@ -98,22 +84,24 @@ Tensor from_compact(const QuantizedData& q, const Tensor& scales,
 QuantizedData with_layout(const QuantizedData& q, const Shape& shape,
                           ScaleLayout layout) {
   if (q.layout == layout) return q;
-  if (q.mode == ScalingMode::kBlock1D || q.mode == ScalingMode::kBlock2D)
-    return block128_with_layout(q, shape, layout);
+  const bool blocks =
+      q.mode == ScalingMode::kBlock1D || q.mode == ScalingMode::kBlock2D;
   QuantizedData out = q;
   out.layout = layout;
-  if (!has_tiles(q.mode)) {
+  if (!has_tiles(q.mode) && !blocks) {
     require(layout != ScaleLayout::kSwizzled, "with_layout", "layout",
             "swizzled scales of mode " + std::string(scaling_mode_name(q.mode)),
             "mxfp8 or nvfp4 for this layout");
     return out;
   }
-  const MatrixShape compact = scale_shape(q, shape);
-  const MatrixShape padded = padded_shape(q, compact);
-  const MatrixShape& now = q.layout == ScaleLayout::kCompact ? compact : padded;
-  require_shape("with_layout", "scale_inv", q.scale_inv,
-                {now.rows, now.columns});
-  out.scale_inv = from_compact(q, to_compact(q, compact), layout);
+  QuantizedData given = q;
+  given.scale_inv = checked_scales("with_layout", q, shape);
+  if (blocks) return block128_with_layout(given, shape, layout);
+  QuantizedData unpadded = q;
+  unpadded.layout = ScaleLayout::kCompact;
+  const Shape compact = scale_inv_shape(unpadded, shape);
+  out.scale_inv =
+      from_compact(given, to_compact(given, {compact[0], compact[1]}), layout);
   return out;
 }
 

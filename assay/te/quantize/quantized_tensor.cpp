@@ -1,6 +1,7 @@
 #include "assay/te/quantize/quantized_tensor.h"
 
 #include "assay/te/check.h"
+#include "assay/te/quantize/check_quantized.h"
 #include "assay/te/quantize/dequantize_modes.h"
 #include "assay/te/quantize/identity.h"
 #include "assay/te/quantize/layout.h"
@@ -33,7 +34,8 @@ Tensor dequantize(const QuantizedTensor& q, DType out) {
 }
 
 Tensor dequantize(const QuantizedData& q, const Shape& shape, DType out) {
-  const QuantizedData compact = with_layout(q, shape, ScaleLayout::kCompact);
+  const QuantizedData compact = with_layout(
+      check_quantized("dequantize", q, shape), shape, ScaleLayout::kCompact);
   switch (q.mode) {
     case ScalingMode::kTensor:
       return dequantize_tensor_scaled(compact, shape, out);
@@ -47,8 +49,9 @@ Tensor dequantize(const QuantizedData& q, const Shape& shape, DType out) {
     case ScalingMode::kIdentity:
       break;
   }
-  Tensor values = convert_high_precision(q.data, out);
+  Tensor values = convert_high_precision(compact.data, out);
   values.view.shape = shape;
+  values.view.strides.clear();
   return values;
 }
 
