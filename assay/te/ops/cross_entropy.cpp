@@ -76,9 +76,12 @@ Problem check(std::string_view op, const Tensor& logits, const Tensor& target,
   p.rows = shape.rows;
   p.columns = shape.columns;
   p.row_bytes = shape.columns * traits(p.dtype).bits / 8;
+  require(options.vocab_size >= 0, op, "vocab_size",
+          std::to_string(options.vocab_size),
+          "the size of the vocabulary, or 0 for the columns of the logits");
   p.vocab_size = options.vocab_size > 0 ? options.vocab_size : shape.columns;
   p.vocab_offset = options.vocab_offset;
-  require(p.vocab_offset >= 0 && p.vocab_offset + p.columns <= p.vocab_size, op,
+  require(p.vocab_offset >= 0 && p.vocab_offset <= p.vocab_size - p.columns, op,
           "vocab_offset",
           std::to_string(p.vocab_offset) + " with " +
               std::to_string(p.columns) + " columns",
@@ -278,16 +281,18 @@ Tensor cross_entropy_backward(const Tensor& d_loss_in, const Tensor& logits_in,
   const Problem p = check(kOp, logits_in, target, options);
   require_dtype(kOp, "d_loss", d_loss_in, {DType::kF32});
   require_shape(kOp, "d_loss", d_loss_in, forward.loss.shape());
+  require_dtype(kOp, "stats", forward.stats, {DType::kF32});
   require_shape(kOp, "stats", forward.stats, {p.rows, 2});
   common_device(kOp, {&d_loss_in, &logits_in, &forward.stats});
   const Tensor d_loss = contiguous(d_loss_in), logits = contiguous(logits_in);
+  const Tensor all_stats = contiguous(forward.stats);
   Tensor out = Tensor::empty(p.dtype, logits.shape(), logits.device);
   const double share = share_of_row(p, options);
   for_row_blocks(
       p.rows, rows_of_bytes(2 * p.row_bytes),
       [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t) {
-          const float* stats = forward.stats.data<float>() + 2 * t;
+          const float* stats = all_stats.data<float>() + 2 * t;
           const float d = d_loss.data<float>()[options.reduce_loss ? 0 : t];
           write_gradient(p, t, {stats[0], stats[1], 0},
                          share * static_cast<double>(d),

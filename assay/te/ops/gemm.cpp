@@ -85,6 +85,11 @@ void check_output(const GemmOptions& o, const Sides& s, DType out) {
   if (out != DType::kF32 && out != DType::kBF16 && out != DType::kF16)
     fail(kOp, "out_dtype", std::string(traits(out).name),
          "float32, bfloat16 or float16");
+  const DType pre_gelu = o.pre_gelu_dtype.value_or(DType::kF32);
+  if (pre_gelu != DType::kF32 && pre_gelu != DType::kBF16 &&
+      pre_gelu != DType::kF16)
+    fail(kOp, "pre_gelu_dtype", std::string(traits(pre_gelu).name),
+         "float32, bfloat16 or float16");
   if (mode == ScalingMode::kNVFP4 && out == DType::kF16)
     fail(kOp, "out_dtype", "float16 of nvfp4 operands", "float32 or bfloat16");
   if (!o.fp8_output) return;
@@ -229,15 +234,21 @@ Tensor narrowed(const std::vector<double>& sums, DType dtype, Device device) {
   return out;
 }
 
+// A quantised operand has no one tensor that common_device() could take.
+void check_devices(const GemmOperand& a, const GemmOperand& b,
+                   std::initializer_list<const Tensor*> others) {
+  Tensor first, second;
+  first.device = a.device();
+  second.device = b.device();
+  common_device(kOp, {&first, &second});
+  for (const Tensor* other : others) common_device(kOp, {&first, other});
+}
+
 // `into`: the tensor to write, or null for a fresh one.
 GemmResult run_gemm(const GemmOperand& a, const GemmOperand& b,
                     GemmLayout layout, const GemmOptions& o, Tensor* into) {
   const Device device = a.device();
-  require(b.device() == device, kOp, "device",
-          "tensors on " + std::string(device_name(device)) + " and " +
-              std::string(device_name(b.device())),
-          "all on one device");
-  common_device(kOp, {into ? into : a.tensor(), o.bias, o.c, o.dgelu_input});
+  check_devices(a, b, {into, o.bias, o.c, o.dgelu_input});
   Call call;
   call.sides = sides_of(a, b, layout);
   check_inner(a, b, call.sides);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 
+#include "assay/base/checked.h"
 #include "assay/te/check.h"
 
 namespace assay::te {
@@ -25,6 +27,8 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
     o.page_size = o.max_length;
     o.total_pages = o.max_batch;
   }
+  require(traits(o.dtype).bits >= 8, kOp, "dtype",
+          std::string(traits(o.dtype).name), "one whose elements fill bytes");
   require_positive("layers", o.layers);
   require_positive("max_batch", o.max_batch);
   require_positive("max_length", o.max_length);
@@ -43,7 +47,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
 }
 
 std::int64_t KvCache::pages_for(std::int64_t tokens) const {
-  return (tokens + options_.page_size - 1) / options_.page_size;
+  return tokens / options_.page_size + (tokens % options_.page_size != 0);
 }
 
 void KvCache::check_step(std::span<const SequenceStep> step) const {
@@ -65,7 +69,8 @@ void KvCache::check_step(std::span<const SequenceStep> step) const {
             "sequence " + std::to_string(s.id) + " of " +
                 std::to_string(before + s.tokens) + " tokens",
             "at most " + std::to_string(options_.max_length));
-    pages += pages_for(before + s.tokens);
+    pages = checked_add(pages, pages_for(before + s.tokens))
+                .value_or(std::numeric_limits<std::int64_t>::max());
   }
   require(pages <= options_.total_pages, kOp, "step",
           std::to_string(pages) + " pages",
@@ -138,8 +143,8 @@ void KvCache::append(std::int64_t layer, const Tensor& k, const Tensor& v,
     most = std::max(most, length(b) - length_before(b));
     tokens += length(b) - length_before(b);
   }
-  const auto write = [&](const Tensor& from, std::string_view name,
-                         const Tensor& pages, std::int64_t dim) {
+  const auto check = [&](const Tensor& from, std::string_view name,
+                         std::int64_t dim) {
     require_dtype(kOp, name, from, {options_.dtype});
     require_rank(kOp, name, from, packed ? 3 : 4);
     const Shape& s = from.shape();
@@ -154,6 +159,13 @@ void KvCache::append(std::int64_t layer, const Tensor& k, const Tensor& v,
             std::to_string(batch()) + " sequences with up to " +
                 std::to_string(most) + " new tokens of " +
                 std::to_string(options_.heads) + " x " + std::to_string(dim));
+    require(from.device == options_.device, kOp, name,
+            "a tensor on " + std::string(device_name(from.device)),
+            "one on the cache's " + std::string(device_name(options_.device)));
+  };
+  const auto write = [&](const Tensor& from, const Tensor& pages,
+                         std::int64_t dim) {
+    const Shape& s = from.shape();
     const Tensor dense = contiguous(from);
     const std::int64_t row =
         options_.heads * dim * (traits(options_.dtype).bits / 8);
@@ -174,8 +186,11 @@ void KvCache::append(std::int64_t layer, const Tensor& k, const Tensor& v,
       begin += e.length - e.before;
     }
   };
-  write(k, "k", layer_of(k_, layer), options_.k_dim);
-  write(v, "v", layer_of(v_, layer), options_.v_dim);
+  const Tensor &keys = layer_of(k_, layer), &values = layer_of(v_, layer);
+  check(k, "k", options_.k_dim);  // both before either is written
+  check(v, "v", options_.v_dim);
+  write(k, keys, options_.k_dim);
+  write(v, values, options_.v_dim);
 }
 
 Tensor KvCache::gather_rows(const Tensor& pages, std::int64_t dim) const {

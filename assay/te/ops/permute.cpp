@@ -9,6 +9,7 @@
 #include "assay/te/check.h"
 #include "assay/te/ops/copy_runs.h"
 #include "assay/te/precision.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -170,17 +171,17 @@ Tensor merge(std::string_view op, const Tensor& rows_in, const RowMap& map,
 }
 
 // Rows of chunks in their new order: the old row of each.
-std::vector<std::int64_t> chunk_rows(std::string_view op,
+std::vector<std::int64_t> chunk_rows(std::string_view op, const Tensor& x,
                                      std::span<const std::int64_t> sizes,
                                      std::span<const std::int64_t> order) {
   require(order.size() == sizes.size(), op, "order",
           std::to_string(order.size()) + " entries",
           std::to_string(sizes.size()) + ", one a chunk");
+  require_rank(op, "x", x, 2);
+  require_shape(op, "x", x, {total_of(op, "split_sizes", sizes), x.shape()[1]});
   std::vector<std::int64_t> start(sizes.size() + 1);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    require(sizes[i] >= 0, op, "split_sizes", std::to_string(sizes[i]), ">= 0");
+  for (std::size_t i = 0; i < sizes.size(); ++i)
     start[i + 1] = start[i] + sizes[i];
-  }
   std::vector<bool> seen(sizes.size());
   std::vector<std::int64_t> rows;
   rows.reserve(static_cast<std::size_t>(start.back()));
@@ -354,7 +355,7 @@ Permuted moe_sort_chunks_forward(const Tensor& x,
                                  std::span<const std::int64_t> order,
                                  const std::optional<Tensor>& probs) {
   constexpr std::string_view kOp = "moe_sort_chunks_forward";
-  return take_rows(kOp, x, chunk_rows(kOp, split_sizes, order), probs);
+  return take_rows(kOp, x, chunk_rows(kOp, x, split_sizes, order), probs);
 }
 
 Permuted moe_sort_chunks_backward(const Tensor& d_out,
@@ -362,8 +363,8 @@ Permuted moe_sort_chunks_backward(const Tensor& d_out,
                                   std::span<const std::int64_t> order,
                                   const std::optional<Tensor>& d_probs) {
   constexpr std::string_view kOp = "moe_sort_chunks_backward";
-  return take_rows(kOp, d_out, inverse(chunk_rows(kOp, split_sizes, order)),
-                   d_probs);
+  return take_rows(
+      kOp, d_out, inverse(chunk_rows(kOp, d_out, split_sizes, order)), d_probs);
 }
 
 }  // namespace assay::te

@@ -1,5 +1,6 @@
 #include "assay/te/ops/rope_positions.h"
 
+#include <limits>
 #include <string>
 
 #include "assay/te/check.h"
@@ -13,8 +14,11 @@ std::vector<std::int64_t> integers(std::string_view op, std::string_view name,
   require_rank(op, name, t, 1);
   require_device(op, device, t);
   const Tensor dense = contiguous(t);
-  return {dense.data<std::int32_t>(),
-          dense.data<std::int32_t>() + dense.numel()};
+  std::vector<std::int64_t> values(dense.data<std::int32_t>(),
+                                   dense.data<std::int32_t>() + dense.numel());
+  for (std::int64_t value : values)
+    require(value >= 0, op, name, std::to_string(value), "0 or more");
+  return values;
 }
 
 // The place in the whole sequence of local token s of `length`.
@@ -53,7 +57,10 @@ RopePositions packed_positions(std::string_view op, Device device,
             std::to_string(offsets[b]) + " to " +
                 std::to_string(offsets[b + 1]) + " at " + std::to_string(b),
             "rising offsets within " + std::to_string(p.length * o.cp_size));
-    require_halves(op, end - begin, o);
+    if (o.cp_size > 1) {  // two chunks a rank
+      require_multiple(op, "cu_seqlens", offsets[b], 2 * o.cp_size);
+      require_multiple(op, "cu_seqlens", offsets[b + 1], 2 * o.cp_size);
+    }
     for (std::int64_t t = begin; t < end; ++t)
       p.rows[static_cast<std::size_t>(t)] =
           whole_place(t - begin, end - begin, o) +
@@ -71,6 +78,8 @@ RopePositions rope_positions(std::string_view op, Device device,
           "cp_rank",
           std::to_string(o.cp_rank) + " of " + std::to_string(o.cp_size),
           "a rank of the group");
+  require(o.cp_size <= std::numeric_limits<std::int32_t>::max(), op, "cp_size",
+          std::to_string(o.cp_size), "less than 2^31");
   std::vector<std::int64_t> starts;
   if (o.start_positions)
     starts = integers(op, "start_positions", device, *o.start_positions);

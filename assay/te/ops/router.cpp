@@ -316,6 +316,20 @@ Tensor router_topk_backward(const Tensor& d_probs_in, const Tensor& map_in,
   return out;
 }
 
+namespace {
+
+// As many as fp32 counts one by one.
+constexpr std::int64_t kMaxBins = std::int64_t{1} << 24;
+
+// Clamped as an integer: the last bin may round up as a float. NaN: bin 0.
+std::int32_t clamped_bin(float bin, std::int32_t bins) {
+  if (!(bin > 0)) return 0;
+  if (bin >= static_cast<float>(bins)) return bins - 1;
+  return std::min(static_cast<std::int32_t>(bin), bins - 1);
+}
+
+}  // namespace
+
 QuantileOutput router_quantile_forward(const Tensor& logits, std::int64_t topk,
                                        const Tensor& expert_bias,
                                        const Tensor& bin_bounds,
@@ -330,12 +344,14 @@ QuantileOutput router_quantile_forward(const Tensor& logits, std::int64_t topk,
   require_shape(kOp, "bin_bounds", bin_bounds, {2});
   common_device(kOp,
                 {&logits, &expert_bias, &bin_bounds, address_of(histogram)});
-  const float lower = bin_bounds.data<float>()[0];
-  const float upper = bin_bounds.data<float>()[1];
+  const Tensor bounds = contiguous(bin_bounds);
+  const float lower = bounds.data<float>()[0];
+  const float upper = bounds.data<float>()[1];
   require(lower < upper, kOp, "bin_bounds",
           std::to_string(lower) + ", " + std::to_string(upper),
           "the lower bound first");
-  require(bins > 0, kOp, "bins", std::to_string(bins), "> 0");
+  require(bins > 0 && bins <= kMaxBins, kOp, "bins", std::to_string(bins),
+          "1 to " + std::to_string(kMaxBins));
   const MatrixShape shape = matrix_shape(logits.shape());
   require(topk >= 1 && topk < shape.columns, kOp, "topk", std::to_string(topk),
           "at least 1 and less than the number of experts, " +
@@ -354,18 +370,17 @@ QuantileOutput router_quantile_forward(const Tensor& logits, std::int64_t topk,
   std::vector<std::int32_t> bin_of(
       static_cast<std::size_t>(shape.rows * shape.columns));
   const float factor = static_cast<float>(bins) / (upper - lower);
-  out.routed = route_all(
-      kOp, logits, options, expert_bias, 1,
-      [&](Router& router, std::int64_t t, const auto& ranked) {
-        cutoffs[t] = router.choice_scores()[ranked.back()];
-        for (std::int64_t e = 0; e < shape.columns; ++e) {
-          const float needed = cutoffs[t] - router.scores()[e];
-          const float bin = std::floor((needed - lower) * factor);
-          const auto last = static_cast<float>(bins - 1);
-          bin_of[static_cast<std::size_t>(t * shape.columns + e)] =
-              static_cast<std::int32_t>(bin > 0 ? std::min(bin, last) : 0);
-        }
-      });
+  out.routed =
+      route_all(kOp, logits, options, expert_bias, 1,
+                [&](Router& router, std::int64_t t, const auto& ranked) {
+                  cutoffs[t] = router.choice_scores()[ranked.back()];
+                  for (std::int64_t e = 0; e < shape.columns; ++e) {
+                    const float needed = cutoffs[t] - router.scores()[e];
+                    const float bin = std::floor((needed - lower) * factor);
+                    bin_of[static_cast<std::size_t>(t * shape.columns + e)] =
+                        clamped_bin(bin, static_cast<std::int32_t>(bins));
+                  }
+                });
   auto* counts = out.histogram.mutable_data<std::int32_t>();
   if (histogram) {
     require_dtype(kOp, "histogram", *histogram, {DType::kI32});

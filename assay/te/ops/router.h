@@ -76,8 +76,8 @@ struct QuantileOutput {
 // expert the histogram over tokens of cutoff - score, which is the bias that
 // would just have routed the token: bin floor((cutoff - score - lower) *
 // (bins / (upper - lower))), clamped to the first and last. `bin_bounds` f32
-// [2], lower < upper. NaN counts in bin 0. Counts are added to `histogram`
-// where one is given (in a fresh tensor).
+// [2], lower < upper; 1 to 2^24 bins. NaN counts in bin 0. Counts are added to
+// `histogram` where one is given (in a fresh tensor).
 QuantileOutput router_quantile_forward(
     const Tensor& logits, std::int64_t topk, const Tensor& expert_bias,
     const Tensor& bin_bounds, std::int64_t bins, double scaling_factor = 1.0,
