@@ -66,12 +66,13 @@ using GatedGradFn = void (*)(const void* dy, const void* gate,
 // `in` is float32, bfloat16 or float16, the dtype of every input; `out` is
 // `in` or float32, the dtype of every output but `dot`.
 //
-// The vector tables agree bit by bit. Against the fp64 ones, before the
-// rounding to `out` and with u = 2^-24: the forward is within 8 u of its value
-// for a gate input from -1 up and 256 u below (there it is e^v, which inherits
-// the rounding of v), gated ones 1.5 times that; the backward within twice of
-// the terms of its sum; an absolute 2^-120 (times the other
-// factors) always.
+// The vector tables agree bit by bit but in `dot`, whose order of summation is
+// that of their lanes: within n u of the sum of magnitudes. Against the fp64
+// ones, before the rounding to `out` and with u = 2^-24: the forward is within
+// 8 u of its value for a gate input from -1 up and 256 u below (there it is
+// e^v, which inherits the rounding of v), gated ones 1.5 times that; the
+// backward within twice of the terms of its sum; an absolute 2^-120 (times the
+// other factors) always.
 struct ActivationKernels {
   const char* isa;
   UnaryFn (*unary)(Activation act, DType in, DType out);

@@ -116,7 +116,8 @@ SoftmaxForward softmax_forward(const Tensor& x, const SoftmaxOptions& options,
   }
   const std::int64_t row_bytes = s.sk * traits(x.dtype()).bits / 8;
   std::byte* y = result.y.mutable_data();
-  const std::int64_t mask_rows = mask == nullptr ? 0 : matrix_shape(mask->shape()).rows;
+  const std::int64_t mask_rows =
+      mask == nullptr ? 0 : matrix_shape(mask->shape()).rows;
   for_row_blocks(
       s.rows, rows_per_task(s.sk), [&](std::int64_t begin, std::int64_t end) {
         SoftmaxRow row = common;
