@@ -33,6 +33,12 @@ Real dot(Acc sum, const Real* a, const Real* b, std::int64_t n) {
   return sum.total();
 }
 
+// A dropped value is 0 whatever it was: dropout.h drops a NaN too.
+template <typename Real>
+Real drop(float kept, Real value) {
+  return kept == 0 ? Real{0} : value * static_cast<Real>(kept);
+}
+
 // One query against every key.
 template <typename Real>
 struct LogitRow {
@@ -101,9 +107,9 @@ void forward(const AttentionHead& h, std::int64_t begin, std::int64_t end,
     fill_logits(h, i, q.data() + (i - begin) * h.qk_dim, k, make, logits);
     const auto row = normaliser(h, logits.x, make);
     for (std::int64_t j = 0; j < h.keys; ++j)
-      p[static_cast<std::size_t>(j)] =
-          std::exp(logits.x[static_cast<std::size_t>(j)] - row.base) / row.sum *
-          static_cast<Real>(attention_kept(h.dropout, i, j));
+      p[static_cast<std::size_t>(j)] = drop(
+          attention_kept(h.dropout, i, j),
+          std::exp(logits.x[static_cast<std::size_t>(j)] - row.base) / row.sum);
     o.lse[i] = static_cast<float>(row.lse);
     if (o.row_max != nullptr) o.row_max[i] = static_cast<float>(row.row_max);
     for (std::int64_t d = 0; d < h.v_dim; ++d) {
@@ -154,9 +160,10 @@ Matrices<Real> gradient_matrices(const AttentionHead& h,
       const auto at = static_cast<std::size_t>(i * h.keys + j);
       m.keep[at] = 1;
       const Real p = std::exp(logits.x[static_cast<std::size_t>(j)] - lse);
-      const Real kept = static_cast<Real>(attention_kept(h.dropout, i, j));
-      const Real dp = kept * dot(make(), go, v.data() + j * h.v_dim, h.v_dim);
-      m.kept[at] = p * kept;
+      const float kept = attention_kept(h.dropout, i, j);
+      const Real dp =
+          drop(kept, dot(make(), go, v.data() + j * h.v_dim, h.v_dim));
+      m.kept[at] = drop(kept, p);
       m.ds[at] = p * (dp - delta);
       if (g.d_bias != nullptr)
         g.d_bias[i * g.d_bias_row + j * g.d_bias_column] +=

@@ -229,6 +229,28 @@ TEST(AttentionFlash, LargeLogits) {
   }
 }
 
+// A dropped pair gives nothing to dv, a NaN logit included.
+TEST(AttentionFlash, DroppedNaNIsZero) {
+  OwnedHead h(DType::kF32, 1, 40, 8, 8);
+  h.head.dropout = {.draw = {.seed = 7, .offset = 4, .threshold = 80},
+                    .keep_scale = 1.5f,
+                    .row = 40};
+  h.q.set(0, 0, std::nan(""));
+  std::vector<AttentionTileChoice> choices = all_choices();
+  for (std::size_t c = 0; c <= choices.size(); ++c) {
+    const auto* tiles = c == choices.size() ? nullptr : &choices[c];
+    const HeadBackward b = run_backward(h, run_forward(h, tiles), tiles);
+    for (std::int64_t j = 0; j < 40; ++j) {
+      const bool dropped = attention_kept(h.head.dropout, 0, j) == 0;
+      const float dv = b.dv[static_cast<std::size_t>(j * 8)];
+      EXPECT_EQ(std::isnan(dv), !dropped) << c << " " << j;
+      if (dropped) {
+        EXPECT_EQ(dv, 0);
+      }
+    }
+  }
+}
+
 // No key: zeros, -inf, no gradient.
 TEST(AttentionFlash, T11_RowsWithoutKeysAreZero) {
   for (const DType dtype : kDTypes3) {
