@@ -6,7 +6,7 @@
 // below 2^-126 of a probability or of a logit's gradient.
 #include "assay/kernels/x86/attention.h"
 
-#include "assay/kernels/x86/amx.h"
+#include "assay/kernels/x86/cpu_features.h"
 
 #if defined(__x86_64__)
 
@@ -20,7 +20,7 @@
 // GCC 12 takes its own _mm512_undefined_* for an uninitialised variable.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-// Only code that runs behind avx512_bf16_ready() stands below.
+// Only code that runs behind has_avx512_bf16() stands below.
 #pragma GCC push_options
 #pragma GCC target( \
     "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
@@ -44,7 +44,7 @@ namespace assay {
 
 std::vector<const AttentionTiles*> x86_attention_tiles(
     const AttentionTiles& general) {
-  if (!avx512_bf16_ready()) return {};
+  if (!has_avx512_bf16()) return {};
   static const AttentionTiles dot = [&] {
     AttentionTiles t = general;
     t.isa = "avx512_bf16";
@@ -65,7 +65,7 @@ std::vector<const AttentionTiles*> x86_attention_tiles(
     t.product = &product_amx;
     return t;
   }();
-  if (amx_bf16_ready()) return {&amx, &dot};
+  if (has_amx_bf16()) return {&amx, &dot};
   return {&dot};
 }
 
