@@ -7,8 +7,9 @@
 #include "assay/kernels/x86/attention.h"
 
 #include "assay/kernels/x86/cpu_features.h"
+#include "assay/kernels/x86/units.h"
 
-#if defined(__x86_64__)
+#if ASSAY_X86_UNITS
 
 #include <immintrin.h>
 

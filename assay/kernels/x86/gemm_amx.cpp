@@ -1,8 +1,9 @@
 // The AMX unit: 32 x 32 sums in four tiles.
 #include "assay/kernels/x86/cpu_features.h"
 #include "assay/kernels/x86/gemm_bf16.h"
+#include "assay/kernels/x86/units.h"
 
-#if defined(__x86_64__)
+#if ASSAY_X86_UNITS
 // GCC 12 warns of its own headers (bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

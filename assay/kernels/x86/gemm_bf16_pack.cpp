@@ -1,7 +1,8 @@
 // Panels for the bf16 units: decode, fold the scale in, lay out.
 #include "assay/kernels/x86/gemm_bf16.h"
+#include "assay/kernels/x86/units.h"
 
-#if defined(__x86_64__)
+#if ASSAY_X86_UNITS
 // GCC 12 warns of its own headers (bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
