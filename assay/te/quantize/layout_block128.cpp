@@ -3,13 +3,10 @@
 #include <utility>
 
 #include "assay/te/check.h"
+#include "assay/te/quantize/tile.h"
 
 namespace assay::te {
 namespace {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Where block (r, c) of an R x C matrix of blocks stands, as strides.
 struct Order {
