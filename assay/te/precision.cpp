@@ -14,6 +14,7 @@ constexpr OperatorInfo kOperators[] = {
     {"attention", kInternalPrecisions},
     {"bias_grad", kInternalPrecisions},
     {"cross_entropy", kInternalPrecisions},
+    {"embedding", kInternalPrecisions},
     {"gemm", kInternalPrecisions},
     {"l2norm", kInternalPrecisions},
     {"layernorm", kInternalPrecisions},
