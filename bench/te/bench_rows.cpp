@@ -1,10 +1,11 @@
-// Norms, activations, softmax and dropout: all bound by memory.
+// Norms, activations, softmax, dropout and residuals: all bound by memory.
 #include <string>
 #include <vector>
 
 #include "assay/te/ops/activation.h"
 #include "assay/te/ops/dropout.h"
 #include "assay/te/ops/norm.h"
+#include "assay/te/ops/residual.h"
 #include "assay/te/ops/softmax.h"
 #include "bench/te/bench.h"
 
@@ -88,6 +89,22 @@ Row dropout_row(const Kind& k) {
   return row;
 }
 
+// x, the residual, the result and the mask; bias and dropout between.
+Row residual_row(const Kind& k, bool with_dropout) {
+  Row row;
+  row.name = (with_dropout ? "bias_dropout_add_" : "residual_add_") + k.name;
+  row.bytes =
+      3 * k.size + (with_dropout ? static_cast<double>(kRows * kCols) / 8 : 0);
+  row.prepare = [=]() -> Body {
+    const Tensor x = random_tensor(k.dtype, {kRows, kCols});
+    const Tensor r = random_tensor(k.dtype, {kRows, kCols}, 2);
+    const Tensor b = random_tensor(k.dtype, {kCols}, 3);
+    if (!with_dropout) return [=] { te::residual_add(x, r); };
+    return [=] { te::bias_dropout_add_forward(x, b, r, 0.1f, {1, 0}); };
+  };
+  return row;
+}
+
 std::vector<Row> all_rows() {
   const double elements = static_cast<double>(kRows * kCols);
   std::vector<Row> all;
@@ -102,6 +119,8 @@ std::vector<Row> all_rows() {
       all.push_back(softmax_row(k, backward));
     }
     all.push_back(dropout_row(k));
+    all.push_back(residual_row(k, false));
+    all.push_back(residual_row(k, true));
   }
   return all;
 }

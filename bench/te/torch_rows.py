@@ -85,6 +85,15 @@ def pointwise_backward(function, dtype):
     return backward(make)
 
 
+def pair_forward(function, dtype, with_bias=False):
+    def make():
+        inputs = [tensor(dtype, ROWS, COLS), tensor(dtype, ROWS, COLS)]
+        if with_bias:
+            inputs.append(tensor(dtype, COLS))
+        return lambda: function(*inputs)
+    return forward(make)
+
+
 PEERS = {}
 for name, dtype in (("bf16", torch.bfloat16), ("f32", torch.float32)):
     PEERS[f"layernorm_forward_{name}"] = norm_forward(layernorm, dtype)
@@ -97,3 +106,6 @@ for name, dtype in (("bf16", torch.bfloat16), ("f32", torch.float32)):
         PEERS[f"{act}_backward_{name}"] = pointwise_backward(function, dtype)
     PEERS[f"dropout_forward_{name}"] = pointwise_forward(
         lambda x: F.dropout(x, 0.1, True), dtype)
+    PEERS[f"residual_add_{name}"] = pair_forward(torch.add, dtype)
+    PEERS[f"bias_dropout_add_{name}"] = pair_forward(
+        lambda x, r, b: r + F.dropout(x + b, 0.1, True), dtype, True)
