@@ -69,10 +69,11 @@ struct AttentionOptions {
   // Probability in [0, 1); elements are dropped at the rate floor(256 p) / 256
   // and the others times 1 / (1 - p) (trap T19). The same seed and offset give
   // backward the mask of forward. Element numbers count [batch, heads, max_q,
-  // max_kv]; max_q and max_kv are the sequence dimensions, for thd those below.
+  // max_kv]; max_q and max_kv are the sequence dimensions, for thd and with
+  // origins those below.
   double dropout = 0;
   std::uint64_t seed = 0, offset = 0;
-  std::int64_t max_q = 0, max_kv = 0;  // thd; 0: the longest sequence
+  std::int64_t max_q = 0, max_kv = 0;  // 0: the longest sequence
   bool want_max_logit = false;
   InternalPrecision precision = InternalPrecision::kF32;
 };
@@ -96,6 +97,11 @@ struct AttentionInputs {
   // thd is given by the padded ones, which thd takes.
   std::optional<Tensor> cu_seqlens_q, cu_seqlens_kv;
   std::optional<Tensor> cu_seqlens_q_padded, cu_seqlens_kv_padded;
+  // Both or none, int32 [b]: where the first query and the first key of each
+  // sequence are in a longer one whose rest other calls hold. Causal masks,
+  // window, ALiBi and element numbers of dropout count from there. Not with a
+  // bottom-right diagonal, which hangs on the lengths of the whole.
+  std::optional<Tensor> origin_q, origin_kv;
 };
 
 struct AttentionResult {

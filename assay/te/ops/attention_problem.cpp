@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include "assay/kernels/attention_tiles.h"
@@ -62,6 +63,22 @@ std::vector<std::int64_t> offsets_of(std::string_view op,
             "at least " + std::to_string(least));
   }
   return offsets;
+}
+
+// Positions [batch], zeros where none are given.
+std::vector<std::int64_t> origins_of(std::string_view op,
+                                     std::string_view argument,
+                                     const std::optional<Tensor>& given,
+                                     std::int64_t batch) {
+  if (!given) return std::vector<std::int64_t>(static_cast<std::size_t>(batch));
+  require_dtype(op, argument, *given, {DType::kI32});
+  require_shape(op, argument, *given, {batch});
+  const Tensor dense = contiguous(*given);
+  std::vector<std::int64_t> origins(dense.data<std::int32_t>(),
+                                    dense.data<std::int32_t>() + batch);
+  for (std::int64_t origin : origins)
+    require(origin >= 0, op, argument, std::to_string(origin), "0 or more");
+  return origins;
 }
 
 struct Side {
@@ -145,6 +162,7 @@ class Builder {
     check_tensors();
     check_given();
     set_sequences();
+    set_origins();
     set_extras();
     check_scale();
     for (std::size_t b = 0; b < p_.sequences.size(); ++b)
@@ -162,7 +180,8 @@ class Builder {
          address_of(inputs_.softmax_offset), address_of(inputs_.cu_seqlens_q),
          address_of(inputs_.cu_seqlens_kv),
          address_of(inputs_.cu_seqlens_q_padded),
-         address_of(inputs_.cu_seqlens_kv_padded)});
+         address_of(inputs_.cu_seqlens_kv_padded), address_of(inputs_.origin_q),
+         address_of(inputs_.origin_kv)});
     p_.precision = effective_precision("attention", options_.precision);
     p_.q = layout_of(op_, "q", inputs_.q, options_.q_format);
     p_.k = layout_of(op_, "k", inputs_.k, options_.kv_format);
@@ -240,16 +259,33 @@ class Builder {
     require(q.length.size() == kv.length.size(), op_, "k",
             std::to_string(kv.length.size()) + " sequences",
             "the " + std::to_string(q.length.size()) + " of q");
-    max_q_ = p_.q.format == QkvFormat::kThd ? options_.max_q : p_.q.length;
-    max_kv_ = p_.k.format == QkvFormat::kThd ? options_.max_kv : p_.k.length;
+    const bool part = inputs_.origin_q.has_value();
+    max_q_ =
+        part || p_.q.format == QkvFormat::kThd ? options_.max_q : p_.q.length;
+    max_kv_ =
+        part || p_.k.format == QkvFormat::kThd ? options_.max_kv : p_.k.length;
     for (std::size_t b = 0; b < q.length.size(); ++b) {
       p_.sequences.push_back(
           {q.begin[b], q.length[b], kv.begin[b], kv.length[b]});
-      max_q_ = std::max(max_q_, q.length[b]);
-      max_kv_ = std::max(max_kv_, kv.length[b]);
     }
     p_.padded_q = leaves_rows(p_.q, q);
     p_.padded_kv = leaves_rows(p_.k, kv);
+  }
+
+  void set_origins() {
+    require(inputs_.origin_q.has_value() == inputs_.origin_kv.has_value(), op_,
+            inputs_.origin_q ? "origin_kv" : "origin_q", "absent",
+            "both origins or none");
+    const auto batch = static_cast<std::int64_t>(p_.sequences.size());
+    origin_q_ = origins_of(op_, "origin_q", inputs_.origin_q, batch);
+    origin_kv_ = origins_of(op_, "origin_kv", inputs_.origin_kv, batch);
+    require(!inputs_.origin_q ||
+                !options_.bottom_right.value_or(is_bottom_right(options_.mask)),
+            op_, "origin_q", "given with a bottom-right diagonal", "none");
+    for (std::size_t b = 0; b < p_.sequences.size(); ++b) {
+      max_q_ = std::max(max_q_, origin_q_[b] + p_.sequences[b].q_length);
+      max_kv_ = std::max(max_kv_, origin_kv_[b] + p_.sequences[b].kv_length);
+    }
   }
 
   void check_scale() const {
@@ -324,20 +360,26 @@ class Builder {
     head.v_dim = p_.v.dim;
     head.scale = options_.scale.value_or(
         static_cast<float>(1.0 / std::sqrt(static_cast<double>(p_.q.dim))));
-    set_window(head);
+    set_window(head, b);
     set_additions(head, batch, h);
-    set_dropout(head, batch * p_.q.heads + h);
+    set_dropout(head, b, h);
     return head;
   }
 
-  void set_window(AttentionHead& head) const {
+  // Position of the first query when the first key is at 0.
+  std::int64_t offset_of(const AttentionHead& head, std::size_t b,
+                         bool bottom_right) const {
+    if (inputs_.origin_q) return origin_q_[b] - origin_kv_[b];
+    return bottom_right ? head.keys - head.queries : 0;
+  }
+
+  void set_window(AttentionHead& head, std::size_t b) const {
     const AttentionMask mask = options_.mask;
-    const bool bottom_right =
-        options_.bottom_right.value_or(is_bottom_right(mask));
-    const std::int64_t off = bottom_right ? head.keys - head.queries : 0;
+    const std::int64_t off = offset_of(
+        head, b, options_.bottom_right.value_or(is_bottom_right(mask)));
     const bool causal = is_top_left_causal(mask) || is_bottom_right(mask);
     // A window of both lengths is open: nothing wider, which could overflow.
-    const std::int64_t most = head.keys + head.queries;
+    const std::int64_t most = head.keys + head.queries + std::abs(off);
     if (options_.window_left >= 0)
       head.low = off - std::min(options_.window_left, most);
     if (options_.window_right >= 0)
@@ -365,22 +407,25 @@ class Builder {
       const auto count = static_cast<std::int64_t>(slopes_.size());
       head.bias.slope =
           slopes_[static_cast<std::size_t>((b * p_.q.heads + h) % count)];
-      if (options_.bottom_right.value_or(!is_top_left_causal(options_.mask)))
-        head.bias.offset = head.keys - head.queries;
+      head.bias.offset = offset_of(
+          head, static_cast<std::size_t>(b),
+          options_.bottom_right.value_or(!is_top_left_causal(options_.mask)));
     }
     head.has_sink = !sinks_.empty();
     if (head.has_sink) head.sink = sinks_[static_cast<std::size_t>(h)];
   }
 
-  void set_dropout(AttentionHead& head, std::int64_t index) const {
+  void set_dropout(AttentionHead& head, std::size_t b, std::int64_t h) const {
     const double p = options_.dropout;
     if (p == 0) return;
-    head.dropout = {.draw = {.seed = options_.seed,
-                             .offset = options_.offset,
-                             .threshold = static_cast<std::uint32_t>(256 * p)},
-                    .keep_scale = static_cast<float>(1 / (1 - p)),
-                    .first = index * max_q_ * max_kv_,
-                    .row = max_kv_};
+    const std::int64_t index = static_cast<std::int64_t>(b) * p_.q.heads + h;
+    head.dropout = {
+        .draw = {.seed = options_.seed,
+                 .offset = options_.offset,
+                 .threshold = static_cast<std::uint32_t>(256 * p)},
+        .keep_scale = static_cast<float>(1 / (1 - p)),
+        .first = (index * max_q_ + origin_q_[b]) * max_kv_ + origin_kv_[b],
+        .row = max_kv_};
   }
 
   std::string_view op_;
@@ -392,6 +437,7 @@ class Builder {
   Broadcast mask_at_, bias_at_;
   std::vector<float> slopes_, sinks_;
   std::int64_t max_q_ = 0, max_kv_ = 0;
+  std::vector<std::int64_t> origin_q_, origin_kv_;
 };
 
 }  // namespace

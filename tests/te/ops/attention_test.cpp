@@ -445,6 +445,91 @@ TEST(Attention, PartsOfTheKeysMerge) {
     }
 }
 
+Tensor i32(const std::vector<std::int64_t>& values) {
+  Tensor t =
+      Tensor::empty(DType::kI32, {static_cast<std::int64_t>(values.size())});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    t.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
+  return t;
+}
+
+// Queries 30 to 79 in one call per range of keys, under masks that count from
+// the start of the sequence: merged they are those rows of the whole, and with
+// the whole's lse the gradients of q add up to the whole's.
+TEST(Attention, OriginsPlaceAPartInTheWhole) {
+  using enum AttentionMask;
+  const std::vector<AttentionOptions> all = {
+      {.mask = kCausal},
+      {.mask = kCausal, .window_left = 25},
+      {.mask = kNone, .window_left = 7, .window_right = 33},
+      {.mask = kCausal, .bias = AttentionBiasType::kAlibi},
+      {.mask = kNone, .bias = AttentionBiasType::kAlibi},
+      {.mask = kCausal, .dropout = 0.3, .seed = 3, .max_q = 90, .max_kv = 90}};
+  const AttentionInputs in = random_inputs(DType::kF32, 90, 90, 2, 1);
+  const std::int64_t q_row = in.q.numel() / 90, k_row = in.k.numel() / 90;
+  const auto rows = [](Tensor t, std::int64_t row, std::int64_t begin,
+                       std::int64_t end) {
+    t.view.shape[0] = end - begin;
+    t.view.data += begin * row * 4;
+    return t;
+  };
+  const Tensor d_out = normal(DType::kF32, in.q.shape(), 5);
+  for (const AttentionOptions& options : all) {
+    const AttentionResult whole = attention_forward(in, options);
+    const AttentionGradients g =
+        attention_backward(d_out, in, whole.out, whole.lse, options);
+    AttentionPartial sum;
+    std::vector<double> dq;
+    for (const auto& [begin, end] : {std::pair{0, 50}, {50, 55}, {55, 90}}) {
+      AttentionInputs part = in;
+      part.q = rows(in.q, q_row, 30, 80);
+      part.k = rows(in.k, k_row, begin, end);
+      part.v = rows(in.v, k_row, begin, end);
+      part.origin_q = i32({30});
+      part.origin_kv = i32({begin});
+      const AttentionResult r = attention_forward(part, options);
+      sum = begin == 0 ? AttentionPartial{r.out, r.lse}
+                       : merge_attention(sum, {r.out, r.lse}, QkvFormat::kSbhd);
+      Tensor lse = Tensor::empty(DType::kF32, {1, 2, 50});
+      for (int i = 0; i < 100; ++i)
+        lse.mutable_data<float>()[i] =
+            whole.lse.data<float>()[i / 50 * 90 + 30 + i % 50];
+      const AttentionGradients gp =
+          attention_backward(rows(d_out, q_row, 30, 80), part,
+                             rows(whole.out, q_row, 30, 80), lse, options);
+      dq.resize(static_cast<std::size_t>(gp.dq.numel()));
+      for (std::size_t i = 0; i < dq.size(); ++i)
+        dq[i] += at(gp.dq, static_cast<std::int64_t>(i));
+    }
+    expect_near(sum.out, rows(whole.out, q_row, 30, 80), 2e-6, "out");
+    Tensor total = Tensor::empty(DType::kF32, {50, 1, 2, q_row / 2});
+    for (std::size_t i = 0; i < dq.size(); ++i)
+      total.mutable_data<float>()[i] = static_cast<float>(dq[i]);
+    expect_near(total, rows(g.dq, q_row, 30, 80), 1e-5, "dq");
+  }
+}
+
+TEST(Attention, OriginsThatMeanNothingAreRefused) {
+  AttentionInputs in = random_inputs(DType::kF32, 4, 4, 2, 2);
+  in.origin_q = i32({0});
+  EXPECT_EQ(message([&] { attention_forward(in, {}); }),
+            "attention_forward: origin_kv: absent, expected both origins or "
+            "none");
+  in.origin_kv = i32({-1});
+  EXPECT_EQ(message([&] { attention_forward(in, {}); }),
+            "attention_forward: origin_kv: -1, expected 0 or more");
+  in.origin_kv = i32({0});
+  EXPECT_EQ(message([&] {
+              attention_forward(in,
+                                {.mask = AttentionMask::kCausalBottomRight});
+            }),
+            "attention_forward: origin_q: given with a bottom-right diagonal, "
+            "expected none");
+  in.origin_kv = i32({0, 0});
+  EXPECT_EQ(message([&] { attention_forward(in, {}); }),
+            "attention_forward: origin_kv: shape [2], expected [1]");
+}
+
 TEST(Attention, MergingTwoWithoutKeysIsZero) {
   const AttentionInputs in = random_inputs(DType::kF32, 4, 0, 1, 1);
   const AttentionResult r =
