@@ -20,14 +20,19 @@ endif()
 target_include_directories(assay_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
 
-# assay_library(<folder> LINKS <assay folders it may include> PRIVATE <libs>)
+# assay_library(<folder> LINKS <assay folders it may include> PRIVATE <libs>
+#               WITHOUT <beginnings of file names>)
 # Compiles every .cpp of the current folder into the static library
 # assay_<folder>. LINKS are public, PRIVATE third-party libraries stay out of
-# the headers.
+# the headers. WITHOUT names the files of an optional dependency that is not
+# there, or what stands in for it.
 function(assay_library folder)
-  cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  foreach(beginning ${ARG_WITHOUT})
+    list(FILTER sources EXCLUDE REGEX "/${beginning}[^/]*$")
+  endforeach()
   if(NOT sources)
     file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp "")
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)

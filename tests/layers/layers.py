@@ -29,7 +29,7 @@ ALLOWED = {
 # Third-party headers must stay out of ours.
 FORBIDDEN_IN_HEADERS = re.compile(
     r"^\s*#include\s+<(fmt|CLI|rapidjson|nlohmann|yaml-cpp|tbb|xlsxwriter|xxhash|"
-    r"zlib|libdeflate|hwy|dnnl|gtest)")
+    r"zlib|libdeflate|hwy|dnnl|gtest|mpi)")
 OURS = re.compile(r'^\s*#include\s+"assay/([a-z]+)/')
 
 
