@@ -62,13 +62,13 @@ Tensor all_to_all_rows(const Tensor& x,
 // with an amax reduced over the group) or belongs to blocks that no cut crosses
 // (MXFP8, block 128: rows of each rank a multiple of the block). Where that
 // does not hold it throws Error{kUsage} that says why, rather than exchange
-// something else; quantised_rows.h has the rules. (Under stochastic rounding
+// something else; quantized_rows.h has the rules. (Under stochastic rounding
 // each rank has drawn for itself.)
 QuantizedTensor all_gather_first_dim(const QuantizedTensor& x,
                                      Communicator& group);
 // One tensor for each rank that the rows come from, with that rank's scales.
 // Counts are rows of the M x K matrix; cuts that cross a block are refused.
-// concatenate_rows() (quantised_rows.h) joins them where that can be done.
+// concatenate_rows() (quantized_rows.h) joins them where that can be done.
 std::vector<QuantizedTensor> all_to_all_rows(
     const QuantizedTensor& x, std::span<const std::int64_t> send_counts,
     std::span<const std::int64_t> receive_counts, Communicator& group);
