@@ -7,6 +7,7 @@
 #include "assay/te/ops/split.h"
 #include "assay/te/parallel/agreement.h"
 #include "assay/te/parallel/rank_sum.h"
+#include "assay/te/parallel/row_counts.h"
 
 namespace assay::te {
 namespace {
@@ -184,6 +185,40 @@ Tensor slice_last_dim(const Tensor& x, const Communicator& group) {
   part.view.data += group.rank() * part.view.shape.back() *
                     part.view.strides.back() * (traits(x.dtype()).bits / 8);
   return copy_of(part);
+}
+
+Tensor all_to_all_rows(const Tensor& x,
+                       std::span<const std::int64_t> send_counts,
+                       std::span<const std::int64_t> receive_counts,
+                       Communicator& group) {
+  constexpr std::string_view kOp = "all_to_all_rows";
+  Shape row;
+  std::int64_t bits = 0;
+  agree(kOp, group, [&] {
+    require_outer(kOp, x);
+    check_row_counts(kOp, x.shape()[0], send_counts, receive_counts,
+                     group.size());
+    row = x.shape();
+    row[0] = 1;
+    bits = checked_numel(row).value() * traits(x.dtype()).bits;
+    require(bits % 8 == 0, kOp, "x", description(x), "rows of whole bytes");
+    Tensor one_row = x;  // the ranks may have different numbers of them
+    one_row.view.shape = row;
+    return description(one_row);
+  });
+  require_matching_counts(kOp, send_counts, receive_counts, group);
+  std::vector<std::int64_t> sent, received;
+  Shape shape = x.shape();
+  shape[0] = 0;
+  for (const std::int64_t rows : send_counts) sent.push_back(rows * bits / 8);
+  for (const std::int64_t rows : receive_counts) {
+    received.push_back(rows * bits / 8);
+    shape[0] += rows;
+  }
+  Tensor out = Tensor::empty(x.dtype(), shape, x.device);
+  group.all_to_all(contiguous(x).view.bytes(), sent, writable_bytes(out),
+                   received);
+  return out;
 }
 
 Tensor all_gather_last_dim(const Tensor& x, Communicator& group) {

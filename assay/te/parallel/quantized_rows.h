@@ -17,17 +17,22 @@
 
 namespace assay::te {
 
+// Rows that one scale belongs to along M, in the compact layout: cuts are
+// multiples of it. 1 where a scale belongs to one row or to the whole tensor.
+std::int64_t rows_of_a_scale(const QuantizedData& q);
+
 // Consecutive groups of rows[g] rows, each a quantised tensor of shape
-// [rows[g], K] (x's own shape but for the first dimension where it has one of
-// rows). Throws Error{kUsage} where the counts do not sum to M or a cut crosses
-// a block.
+// [rows[g], K] with the bytes of its own. Throws Error{kUsage} where the counts
+// do not sum to M or a cut crosses a block.
 std::vector<QuantizedTensor> slice_rows(const QuantizedTensor& x,
                                         std::span<const std::int64_t> rows);
 
-// The parts one below the other. Throws Error{kUsage} where the result is not
-// what one quantiser makes of the whole: parts of different modes, formats,
-// directions or K; per-tensor scales or NVFP4 amaxes that differ; parts before
-// the last that end within a block. At least one part.
+// The parts one below the other, [sum of rows, K]. Throws Error{kUsage} where
+// that is not what one quantiser makes of the whole: parts of different modes,
+// formats, layouts, directions or K; per-tensor scales or NVFP4 amaxes that
+// differ; a part before the last that ends within a block. Parts without rows
+// have no say in scales. The amax of a per-tensor scale is the largest of the
+// parts (NaN skipped), or absent. At least one part.
 QuantizedTensor concatenate_rows(std::span<const QuantizedTensor> parts);
 
 }  // namespace assay::te

@@ -32,6 +32,8 @@ class HybridQuantizer : public Quantizer {
 
   Quantizer& rowwise() { return *rowwise_; }
   Quantizer& columnwise() { return *columnwise_; }
+  const Quantizer& rowwise() const { return *rowwise_; }
+  const Quantizer& columnwise() const { return *columnwise_; }
 
  private:
   template <typename Quantize>

@@ -1,0 +1,153 @@
+#include <string>
+
+#include "assay/te/check.h"
+#include "assay/te/parallel/agreement.h"
+#include "assay/te/parallel/collectives.h"
+#include "assay/te/parallel/packed_rows.h"
+#include "assay/te/parallel/quantized_rows.h"
+#include "assay/te/parallel/rank_sum.h"
+#include "assay/te/parallel/row_counts.h"
+#include "assay/te/quantize/check_quantized.h"
+
+namespace assay::te {
+namespace {
+
+// One row of the rank itself, and directions that are what they say.
+void check(std::string_view op, const QuantizedTensor& x) {
+  require(x.rowwise || x.columnwise, op, "x", "neither rowwise nor columnwise",
+          "at least one direction");
+  require(!x.shape.empty(), op, "x", "shape []", "at least one dimension");
+  if (x.rowwise) check_quantized(op, *x.rowwise, x.shape);
+  if (x.columnwise) check_quantized(op, *x.columnwise, x.shape);
+}
+
+// The rows of every rank end where blocks do.
+void require_whole_blocks(std::string_view op, const QuantizedTensor& x) {
+  const std::int64_t rows = matrix_shape(x.shape).rows;
+  for (const auto* q : {&x.rowwise, &x.columnwise}) {
+    if (!*q) continue;
+    const std::int64_t block = rows_of_a_scale(**q);
+    require(rows % block == 0, op, "x", std::to_string(rows) + " rows a rank",
+            "a multiple of " + std::to_string(block) + " for " +
+                ((*q)->columnwise ? "columnwise " : "rowwise ") +
+                std::string(scaling_mode_name((*q)->mode)) +
+                ": else blocks of the whole would cross ranks");
+  }
+}
+
+// Contiguous, data as a matrix: what pack() takes.
+QuantizedTensor prepared(const QuantizedTensor& x) {
+  const std::int64_t all[] = {matrix_shape(x.shape).rows};
+  return slice_rows(x, all).front();
+}
+
+std::vector<QuantizedTensor> exchange_rows(
+    const QuantizedTensor& x, std::span<const std::int64_t> send_counts,
+    std::span<const std::int64_t> receive_counts, Communicator& group) {
+  const auto slices = slice_rows(x, send_counts);
+  std::vector<QuantizedTensor> received;
+  std::vector<std::int64_t> sent_bytes, received_bytes;
+  std::int64_t to_send = 0, to_receive = 0;
+  for (const QuantizedTensor& slice : slices) {
+    sent_bytes.push_back(packed_size(slice));
+    to_send += sent_bytes.back();
+  }
+  for (const std::int64_t rows : receive_counts) {
+    received.push_back(empty_rows(x, rows));
+    received_bytes.push_back(packed_size(received.back()));
+    to_receive += received_bytes.back();
+  }
+  Tensor from = Tensor::empty(DType::kU8, {to_send});
+  Tensor to = Tensor::empty(DType::kU8, {to_receive});
+  std::byte* next = from.mutable_data();
+  for (std::size_t r = 0; r < slices.size(); ++r) {
+    pack(slices[r], next);
+    next += sent_bytes[r];
+  }
+  group.all_to_all(from.view.bytes(), sent_bytes,
+                   {to.mutable_data(), to.view.bytes().size()}, received_bytes);
+  const std::byte* arrived = to.view.data;
+  for (std::size_t r = 0; r < received.size(); ++r) {
+    unpack(arrived, received[r]);
+    arrived += received_bytes[r];
+  }
+  return received;
+}
+
+}  // namespace
+
+QuantizedTensor all_gather_first_dim(const QuantizedTensor& x,
+                                     Communicator& group) {
+  constexpr std::string_view kOp = "all_gather_first_dim";
+  agree(kOp, group, [&] {
+    check(kOp, x);
+    if (group.size() > 1) require_whole_blocks(kOp, x);
+    return to_string(x.shape) + " " + kind_of(x);
+  });
+  const QuantizedTensor own = prepared(x);
+  const std::int64_t bytes = packed_size(own);
+  Tensor from = Tensor::empty(DType::kU8, {bytes});
+  Tensor to = Tensor::empty(DType::kU8, {bytes * group.size()});
+  pack(own, from.mutable_data());
+  group.all_gather(from.view.bytes(),
+                   {to.mutable_data(), to.view.bytes().size()});
+  std::vector<QuantizedTensor> parts;
+  for (int r = 0; r < group.size(); ++r) {
+    parts.push_back(empty_rows(x, own.shape[0]));
+    unpack(to.view.data + r * bytes, parts.back());
+  }
+  QuantizedTensor out = concatenate_rows(parts);
+  out.shape = x.shape;
+  out.shape[0] *= group.size();
+  return out;
+}
+
+std::vector<QuantizedTensor> all_to_all_rows(
+    const QuantizedTensor& x, std::span<const std::int64_t> send_counts,
+    std::span<const std::int64_t> receive_counts, Communicator& group) {
+  constexpr std::string_view kOp = "all_to_all_rows";
+  agree(kOp, group, [&] {
+    check(kOp, x);
+    check_row_counts(kOp, matrix_shape(x.shape).rows, send_counts,
+                     receive_counts, group.size());
+    slice_rows(x, send_counts);
+    return kind_of(x);
+  });
+  require_matching_counts(kOp, send_counts, receive_counts, group);
+  return exchange_rows(x, send_counts, receive_counts, group);
+}
+
+Tensor reduce_scatter_first_dim(const QuantizedTensor& x, DType out,
+                                Communicator& group) {
+  constexpr std::string_view kOp = "reduce_scatter_first_dim";
+  const int size = group.size();
+  QuantizedTensor one_way = x;
+  if (x.rowwise) one_way.columnwise.reset();
+  const std::int64_t rows = matrix_shape(x.shape).rows / size;
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size), rows);
+  agree(kOp, group, [&] {
+    check(kOp, one_way);
+    require_multiple(kOp, "x: first dimension", x.shape[0], size);
+    require(out == DType::kF32 || out == DType::kBF16 || out == DType::kF16,
+            kOp, "out", std::string(traits(out).name),
+            "float32, bfloat16 or float16");
+    slice_rows(one_way, counts);
+    return to_string(x.shape) + " " + kind_of(one_way) + " to " +
+           std::string(traits(out).name);
+  });
+  const auto parts = exchange_rows(one_way, counts, counts, group);
+  std::vector<Tensor> decoded;
+  std::vector<const std::byte*> bytes;
+  for (const QuantizedTensor& part : parts) {
+    decoded.push_back(dequantize(part, DType::kF32));
+    bytes.push_back(decoded.back().view.data);
+  }
+  Shape shape = x.shape;
+  shape[0] /= size;
+  Tensor sum = Tensor::empty(out, shape, x.device);
+  sum_in_rank_order(x.device, DType::kF32, out, bytes, sum.numel(),
+                    sum.mutable_data());
+  return sum;
+}
+
+}  // namespace assay::te
