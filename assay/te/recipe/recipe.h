@@ -201,6 +201,10 @@ std::string_view recipe_name(const Recipe& r);  // "DelayedScaling" ...
 // everything that takes a recipe.
 void validate(const Recipe& r);
 
+// Whether the same quantisers would be made of both: fields equal, functions
+// of the same type (what two closures of one lambda hold is not compared).
+bool same_recipe(const Recipe& a, const Recipe& b);
+
 BackwardOverride backward_override(const Recipe& r);
 // What rows of a grouped GEMM are padded to: 32 for MXFP8, 128 for NVFP4,
 // Custom's own, else 16.

@@ -1,5 +1,6 @@
 #include "assay/te/recipe/recipe_state.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -34,9 +35,9 @@ class Builder {
     for (const QuantizerRole& role : state_.roles) {
       const QParams p =
           parameters(r, role.role).value_or(QParams{r.use_power_2_scales, 0});
-      add(std::make_unique<CurrentScalingQuantizer>(CurrentScalingOptions{
-          format_of(r.fp8_format, role), p.power_2_scale, p.amax_epsilon,
-          options_.amax_reduction, std::nullopt}));
+      add(std::make_unique<CurrentScalingQuantizer>(
+          CurrentScalingOptions{format_of(r.fp8_format, role), p.power_2_scale,
+                                p.amax_epsilon, reduction(), std::nullopt}));
     }
   }
 
@@ -65,7 +66,7 @@ class Builder {
     for (const QuantizerRole& role : state_.roles) {
       NVFP4Options nvfp4 = nvfp4_options(r, role.role);
       nvfp4.random_seed = r.random_seed + state_.quantizers.size();
-      nvfp4.amax_reduction = options_.amax_reduction;
+      nvfp4.amax_reduction = reduction();
       auto quantizer = std::make_unique<NVFP4Quantizer>(nvfp4);
       if (nvfp4.row_scaled) quantizer->set_usage({true, false});
       add(std::move(quantizer));
@@ -90,6 +91,15 @@ class Builder {
   }
 
  private:
+  // Of the slot that comes next.
+  std::shared_ptr<AmaxReduction> reduction() const {
+    const auto& some = options_.reduced_slots;
+    const bool reduced =
+        some.empty() || std::find(some.begin(), some.end(),
+                                  state_.quantizers.size()) != some.end();
+    return reduced ? options_.amax_reduction : nullptr;
+  }
+
   static DType format_of(Format format, const QuantizerRole& role) {
     return format_dtype(format, direction_of(role.role));
   }

@@ -33,6 +33,8 @@ struct RecipeStateOptions {
   // Of recipes that take an amax from the tensor: current scaling and NVFP4,
   // for the roles that need one scale on all processes. May be null.
   std::shared_ptr<AmaxReduction> amax_reduction;
+  // The positions of those roles. Empty: all of them.
+  std::vector<std::size_t> reduced_slots = {};
 };
 
 // One quantiser for each role, all of one direction: the formats of forward

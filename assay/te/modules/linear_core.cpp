@@ -1,0 +1,436 @@
+#include "assay/te/modules/linear_core.h"
+
+#include <utility>
+
+#include "assay/te/check.h"
+#include "assay/te/modules/observer.h"
+#include "assay/te/ops/bias_grad.h"
+#include "assay/te/ops/grouped_gemm.h"
+#include "assay/te/parallel/collectives.h"
+#include "assay/te/quantize/delayed.h"
+#include "assay/te/quantize/hybrid.h"
+
+namespace assay::te {
+namespace {
+
+// Per-tensor codes serve every product from one direction.
+bool has_two_directions(const Quantizer& quantizer) {
+  return quantizer.mode() != ScalingMode::kTensor ||
+         dynamic_cast<const HybridQuantizer*>(&quantizer) != nullptr;
+}
+
+void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise) {
+  if (has_two_directions(quantizer)) {
+    quantizer.set_usage({rowwise, columnwise});
+  } else {
+    quantizer.set_usage({true, false});
+  }
+}
+
+// Of a tensor with both directions, the one that a wgrad reads.
+void keep_columnwise(QuantizedTensor& q) {
+  if (q.columnwise) q.rowwise.reset();
+}
+
+struct Multiples {
+  std::int64_t rows, columns;
+};
+
+Multiples gemm_multiples(const Recipe& r) {
+  if (std::holds_alternative<recipe::MXFP8BlockScaling>(r)) return {32, 32};
+  if (std::holds_alternative<recipe::NVFP4BlockScaling>(r)) return {16, 16};
+  // The weight gradient of block-128 operands sums over the rows.
+  if (std::holds_alternative<recipe::Float8BlockScaling>(r)) return {16, 16};
+  return {8, 16};
+}
+
+}  // namespace
+
+void check_quantizable(std::string_view module, std::string_view argument,
+                       const Shape& shape, const Recipe& recipe) {
+  const MatrixShape m = matrix_shape(shape);
+  const Multiples multiples = gemm_multiples(recipe);
+  const auto check = [&](std::int64_t found, std::int64_t of,
+                         const char* what) {
+    require(found % of == 0, module, argument,
+            std::to_string(found) + " " + what,
+            "a multiple of " + std::to_string(of) + " for " +
+                std::string(recipe_name(recipe)));
+  };
+  check(m.rows, multiples.rows, "rows");
+  check(m.columns, multiples.columns, "columns");
+}
+
+void LinearCore::Saved::visit_tensors(const TensorVisitor& visit) const {
+  if (input) visit(*input);
+  if (input_quantized) te::visit_tensors(*input_quantized, visit);
+}
+
+LinearCore::LinearCore(QuantizedModule& module, std::size_t gemm,
+                       Parameter& weight, Parameter* bias, Options options)
+    : module_(module),
+      gemm_(gemm),
+      weight_(weight),
+      bias_(bias),
+      options_(std::move(options)) {}
+
+bool LinearCore::gathers_input() const {
+  return options_.mode == ParallelMode::kColumn &&
+         options_.tp.sequence_parallel && options_.tp.size() > 1;
+}
+
+bool LinearCore::gathers_grad() const {
+  return options_.mode == ParallelMode::kRow && options_.tp.sequence_parallel &&
+         options_.tp.size() > 1;
+}
+
+bool LinearCore::bias_in_gemm(bool add_bias) const {
+  const bool summed_later =
+      options_.mode == ParallelMode::kRow && options_.tp.size() > 1;
+  return bias_ && add_bias && !summed_later;
+}
+
+Tensor LinearCore::finish_output(Tensor y, bool add_bias) const {
+  if (options_.mode != ParallelMode::kRow || options_.tp.size() == 1) return y;
+  Communicator& group = *options_.tp.group;
+  y = options_.tp.sequence_parallel ? reduce_scatter_first_dim(y, group)
+                                    : all_reduce_sum(y, group);
+  if (bias_ && add_bias) {
+    const std::int64_t rows = matrix_shape(y.shape()).rows;
+    Tensor bias = *bias_->value;
+    bias.view.shape = {1, bias.numel()};
+    bias.view.strides = {};
+    grouped_bias_add(y, bias, std::span(&rows, 1));
+  }
+  return y;
+}
+
+Tensor LinearCore::plain_weight(DType activations) const {
+  Tensor w = values_of(weight_);
+  require(w.dtype() == activations, module_.name(), "input",
+          std::string(traits(activations).name),
+          "the weight's " + std::string(traits(w.dtype()).name) +
+              " outside of Autocast");
+  return w;
+}
+
+void LinearCore::check_input(const QuantizedPass& pass, const Shape& shape,
+                             bool training) const {
+  const std::int64_t columns = matrix_shape(shape).columns;
+  require(!shape.empty() && columns == weight_.shape[1], module_.name(),
+          "input", "last dimension " + std::to_string(columns),
+          std::to_string(weight_.shape[1]));
+  if (!pass.quantizing()) return;
+  Shape whole = shape;
+  if (gathers_input()) whole[0] *= options_.tp.size();
+  if (training)
+    check_quantizable(module_.name(), "input", whole, pass.recipe());
+  check_quantizable(module_.name(), "weight", weight_.shape, pass.recipe());
+}
+
+Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
+                                       const Shape& input) const {
+  if (!pass.quantizing()) return nullptr;
+  const bool wants_tensor =
+      pass.backward_override() == BackwardOverride::kHighPrecision ||
+      options_.save_original_input;
+  if (pass.training() && wants_tensor) return nullptr;
+  Quantizer& q = pass.forward(3 * gemm_);
+  if (gathers_input() && !can_gather_quantized(q, input, *options_.tp.group))
+    return nullptr;
+  const bool columns = pass.training() && weight_.requires_grad &&
+                       pass.backward_override() == BackwardOverride::kNone;
+  set_directions(q, true, columns);
+  return &q;
+}
+
+Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
+                           Saved* saved, const LinearCall& call,
+                           bool add_bias) {
+  const Shape& shape = x.tensor ? x.tensor->shape() : x.quantized->shape;
+  check_input(pass, shape, saved != nullptr);
+  if (saved) {
+    saved->dtype = x.tensor ? x.tensor->dtype() : x.quantized->dtype;
+    saved->need_dgrad = call.input_requires_grad;
+    saved->override = pass.backward_override();
+  }
+  if (pass.calibrating()) {
+    pass.calibrate(3 * gemm_, *x.tensor);
+    pass.calibrate(3 * gemm_ + 1, values_of(weight_));
+  }
+  Tensor y = pass.quantizing()
+                 ? forward_quantized(pass, std::move(x), saved, call, add_bias)
+                 : forward_plain(pass, *x.tensor, saved, add_bias);
+  return finish_output(std::move(y), add_bias);
+}
+
+Tensor LinearCore::forward_plain(const QuantizedPass&, const Tensor& x,
+                                 Saved* saved, bool add_bias) {
+  require_high_precision(module_.name(), "input", x);
+  const Tensor w = plain_weight(x.dtype());
+  GemmOptions options;
+  if (bias_in_gemm(add_bias)) options.bias = &*bias_->value;
+  const Tensor whole =
+      gathers_input() ? all_gather_first_dim(x, *options_.tp.group) : x;
+  Tensor y = gemm_fprop(whole, w, options).d;
+  if (saved) {
+    if (weight_.requires_grad) saved->input = x;
+    saved->input_is_local = gathers_input();
+    saved->weight = w;
+  }
+  return y;
+}
+
+std::shared_ptr<const QuantizedTensor> LinearCore::quantized_weight(
+    const QuantizedPass& pass, bool columnwise,
+    std::optional<bool> is_first_microbatch) {
+  Quantizer& q = pass.forward(3 * gemm_ + 1);
+  if (weight_.quantized) {
+    const QuantizedData& stored = weight_.quantized->rowwise
+                                      ? *weight_.quantized->rowwise
+                                      : *weight_.quantized->columnwise;
+    require(stored.mode == q.mode() && stored.format == q.format(),
+            module_.name(), "weight",
+            "stored as " + std::string(scaling_mode_name(stored.mode)),
+            "what " + std::string(recipe_name(pass.recipe())) + " quantises");
+    return weight_.quantized;
+  }
+  const bool two = has_two_directions(q);
+  const bool usable =
+      cached_weight_ && (!columnwise || !two || cached_weight_->columnwise);
+  if (is_first_microbatch == false && usable) return cached_weight_;
+  // One that is kept serves training passes to come.
+  set_directions(q, true, columnwise || is_first_microbatch.has_value());
+  auto fresh =
+      std::make_shared<const QuantizedTensor>(q.quantize(*weight_.value));
+  observe(module_, Role::kWeight, &*weight_.value, *fresh);
+  if (is_first_microbatch) cached_weight_ = fresh;
+  return fresh;
+}
+
+Tensor LinearCore::forward_quantized(const QuantizedPass& pass, LinearInput x,
+                                     Saved* saved, const LinearCall& call,
+                                     bool add_bias) {
+  const bool gathers = gathers_input();
+  bool local = false;  // whether x.quantized is of this rank's rows
+  if (x.quantized) {
+    local = gathers;
+  } else {
+    require_high_precision(module_.name(), "input", *x.tensor);
+    Quantizer& q = pass.forward(3 * gemm_);
+    const bool columns = saved && weight_.requires_grad &&
+                         !options_.save_original_input &&
+                         saved->override == BackwardOverride::kNone;
+    set_directions(q, true, columns);
+    local = gathers &&
+            can_gather_quantized(q, x.tensor->shape(), *options_.tp.group);
+    const Tensor source =
+        gathers && !local ? all_gather_first_dim(*x.tensor, *options_.tp.group)
+                          : *x.tensor;
+    x.quantized = q.quantize(source);
+  }
+  observe(module_, Role::kInput, x.tensor ? &*x.tensor : nullptr, *x.quantized);
+  const bool dgrad_columns =
+      saved && saved->need_dgrad && saved->override == BackwardOverride::kNone;
+  const auto w =
+      quantized_weight(pass, dgrad_columns, call.is_first_microbatch);
+
+  GemmOptions options;
+  options.out_dtype = x.quantized->dtype;
+  options.round_bias_to_bf16 = x.quantized->dtype == DType::kF32;
+  if (bias_in_gemm(add_bias)) options.bias = &*bias_->value;
+  Tensor y;
+  if (local) {
+    const QuantizedTensor whole =
+        all_gather_first_dim(*x.quantized, *options_.tp.group);
+    y = gemm_fprop(whole, *w, options).d;
+  } else {
+    y = gemm_fprop(*x.quantized, *w, options).d;
+  }
+  if (saved) {
+    saved->states = pass.states();
+    saved->weight_quantized = w;
+    save_quantized(pass, std::move(x), local, *saved);
+  }
+  return y;
+}
+
+void LinearCore::save_quantized(const QuantizedPass& pass, LinearInput x,
+                                bool local, Saved& saved) const {
+  if (saved.override == BackwardOverride::kHighPrecision) {
+    saved.weight = values_of(weight_);
+    saved.weight_quantized.reset();
+  }
+  if (!weight_.requires_grad) return;
+  const bool original = options_.save_original_input ||
+                        saved.override == BackwardOverride::kHighPrecision;
+  if (original) {
+    require(!std::holds_alternative<recipe::DelayedScaling>(pass.recipe()),
+            module_.name(), "save_original_input", "true",
+            "a recipe without history: x would be recorded twice");
+    saved.input = std::move(x.tensor);
+    saved.input_is_local = gathers_input();
+    return;
+  }
+  if (saved.override == BackwardOverride::kNone) keep_columnwise(*x.quantized);
+  saved.input_quantized = std::move(x.quantized);
+  saved.input_is_local = local;
+}
+
+Quantizer* LinearCore::grad_quantizer(const Saved& saved) const {
+  if (!saved.states || saved.override != BackwardOverride::kNone)
+    return nullptr;
+  if (gathers_grad()) return nullptr;
+  Quantizer& q = saved.states->backward->at(2 * gemm_);
+  set_directions(q, saved.need_dgrad, weight_.requires_grad);
+  return &q;
+}
+
+Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved) const {
+  GemmOptions options;
+  options.out_dtype = saved.dtype;
+  Tensor dx;
+  if (saved.weight) {
+    dx = gemm_dgrad(dy, *saved.weight, options).d;
+  } else if (saved.override == BackwardOverride::kDequantized) {
+    const Tensor w = dequantize(*saved.weight_quantized, saved.dtype);
+    dx = gemm_dgrad(dy, w, options).d;
+  } else {
+    dx = gemm_dgrad(dy, *saved.weight_quantized, options).d;
+  }
+  if (options_.mode != ParallelMode::kColumn || options_.tp.size() == 1)
+    return dx;
+  Communicator& group = *options_.tp.group;
+  return options_.tp.sequence_parallel ? reduce_scatter_first_dim(dx, group)
+                                       : all_reduce_sum(dx, group);
+}
+
+Tensor LinearCore::input_for_wgrad(
+    const Saved& saved, std::optional<QuantizedTensor>& quantized) const {
+  Communicator* group = options_.tp.group.get();
+  if (saved.input) {
+    Tensor x = saved.input_is_local ? all_gather_first_dim(*saved.input, *group)
+                                    : *saved.input;
+    if (!saved.states || saved.override != BackwardOverride::kNone) return x;
+    Quantizer& q = saved.states->forward->at(3 * gemm_);
+    set_directions(q, false, true);
+    quantized = q.quantize(x);
+    return {};
+  }
+  quantized = saved.input_is_local
+                  ? all_gather_first_dim(*saved.input_quantized, *group)
+                  : *saved.input_quantized;
+  if (saved.override != BackwardOverride::kDequantized) return {};
+  Tensor x = dequantize(*quantized, saved.dtype);
+  quantized.reset();
+  return x;
+}
+
+void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x) {
+  const bool fused = options_.fuse_wgrad_accumulation && weight_.main_grad;
+  std::optional<Tensor>& sum = fused ? weight_.main_grad : weight_.grad;
+  GemmOptions options;
+  if (!sum) {
+    options.out_dtype = weight_.dtype;
+    sum = gemm_wgrad(dy, x, options).d;
+  } else {
+    options.beta = 1;
+    gemm_into(*sum, x, dy, GemmLayout::kNT, options);
+  }
+  weight_.grad_added_to_main_grad |= fused;
+}
+
+void LinearCore::wgrad(LinearGrad dy, Saved saved) {
+  std::optional<QuantizedTensor> quantized;
+  const Tensor x = input_for_wgrad(saved, quantized);
+  const GemmOperand left =
+      dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor);
+  add_weight_grad(left, quantized ? GemmOperand(*quantized) : GemmOperand(x));
+}
+
+Tensor LinearCore::backward(LinearGrad dy, Saved& saved) {
+  const Shape& shape = dy.tensor ? dy.tensor->shape() : dy.quantized->shape;
+  const std::int64_t columns = matrix_shape(shape).columns;
+  require(columns == weight_.shape[0], module_.name(), "grad_output",
+          "last dimension " + std::to_string(columns),
+          std::to_string(weight_.shape[0]));
+  if (dy.tensor)
+    require_dtype(module_.name(), "grad_output", *dy.tensor, {saved.dtype});
+  if (bias_ && bias_->requires_grad)
+    accumulate_grad(
+        *bias_,
+        dy.bias_grad ? *dy.bias_grad : te::bias_grad(*dy.tensor, bias_->dtype),
+        options_.fuse_wgrad_accumulation);
+
+  const bool quantizes =
+      saved.states && saved.override == BackwardOverride::kNone;
+  if (!dy.quantized && quantizes) {
+    Quantizer& q = saved.states->backward->at(2 * gemm_);
+    set_directions(q, saved.need_dgrad, weight_.requires_grad);
+    const bool local =
+        gathers_grad() && can_gather_quantized(q, shape, *options_.tp.group);
+    if (gathers_grad() && !local)
+      dy.tensor = all_gather_first_dim(*dy.tensor, *options_.tp.group);
+    dy.quantized = q.quantize(*dy.tensor);
+    if (local)
+      dy.quantized = all_gather_first_dim(*dy.quantized, *options_.tp.group);
+  } else if (gathers_grad() && !dy.quantized) {
+    dy.tensor = all_gather_first_dim(*dy.tensor, *options_.tp.group);
+  }
+  if (dy.quantized)
+    observe(module_, Role::kGradOutput, dy.tensor ? &*dy.tensor : nullptr,
+            *dy.quantized);
+
+  Tensor dx;
+  if (saved.need_dgrad)
+    dx = dgrad(
+        dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor),
+        saved);
+  if (weight_.requires_grad) {
+    if (dy.quantized) {
+      dy.tensor.reset();
+      keep_columnwise(*dy.quantized);
+    }
+    if (options_.delay_wgrad_compute) {
+      auto work = std::make_shared<std::pair<LinearGrad, Saved>>(
+          std::move(dy), std::exchange(saved, {}));
+      delayed_.push_back([this, work] {
+        wgrad(std::move(work->first), std::move(work->second));
+      });
+    } else {
+      wgrad(std::move(dy), std::exchange(saved, {}));
+    }
+  }
+  saved = {};
+  return dx;
+}
+
+void LinearCore::run_delayed() {
+  while (!delayed_.empty()) {
+    const auto work = std::move(delayed_.front());
+    delayed_.pop_front();
+    work();
+  }
+}
+
+void LinearCore::store_quantized(const QuantizedModelInitOptions& options) {
+  module_.init_quantizers(std::make_shared<const Recipe>(options.recipe));
+  Quantizer& q = module_.quantizer_states()->forward->at(3 * gemm_ + 1);
+  set_directions(q, true, true);
+  weight_.quantized =
+      std::make_shared<QuantizedTensor>(q.quantize(*weight_.value));
+  weight_.quantizer = &q;
+  if (options.preserve_high_precision_init_val)
+    weight_.high_precision_init = std::move(weight_.value);
+  weight_.value.reset();
+}
+
+void LinearCore::on_new_quantizers() {
+  cached_weight_.reset();
+  if (!weight_.quantized) return;
+  Quantizer& q = module_.quantizer_states()->forward->at(3 * gemm_ + 1);
+  set_directions(q, true, true);
+  weight_.quantizer = &q;
+}
+
+}  // namespace assay::te

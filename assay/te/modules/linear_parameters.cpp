@@ -1,0 +1,179 @@
+#include <cstring>
+
+#include "assay/te/check.h"
+#include "assay/te/modules/linear.h"
+
+namespace assay::te {
+namespace {
+
+// Rows [begin, begin + count) of a contiguous matrix or vector: a view.
+Tensor row_view(const Tensor& whole, std::int64_t begin, std::int64_t count) {
+  Tensor part = whole;
+  const std::int64_t columns = whole.shape().size() > 1 ? whole.shape()[1] : 1;
+  part.view.shape[0] = count;
+  part.view.data += static_cast<std::size_t>(
+      storage_bytes(whole.dtype(), begin * columns).value());
+  return part;
+}
+
+// This rank's rows (dim 0) or columns (dim 1) of a whole matrix or vector.
+Tensor cut(const Tensor& whole, int dim, int ranks, int rank) {
+  if (ranks == 1) return whole;
+  if (dim == 0) {
+    const std::int64_t rows = whole.shape()[0] / ranks;
+    return contiguous(row_view(whole, rank * rows, rows));
+  }
+  Tensor part = whole;
+  const std::int64_t columns = whole.shape()[1] / ranks;
+  part.view.strides = {whole.shape()[1], 1};
+  part.view.shape[1] = columns;
+  part.view.data += static_cast<std::size_t>(
+      storage_bytes(whole.dtype(), rank * columns).value());
+  return contiguous(part);
+}
+
+Parameter make(Tensor value) {
+  Parameter p;
+  p.shape = value.shape();
+  p.dtype = value.dtype();
+  p.device = value.device;
+  p.value = std::move(value);
+  return p;
+}
+
+Tensor initialised(const Shape& shape, const LinearOptions& options,
+                   const InitMethod& init) {
+  // Initialised as on the CPU: the same values on every device.
+  Tensor t = Tensor::zeros(options.params_dtype, shape);
+  if (init) init(t, next_init_seed());
+  t.device = options.device;
+  return t;
+}
+
+// The rows of one name, of all ranks and of this one.
+struct Piece {
+  std::string name;
+  std::int64_t whole, mine;
+};
+
+std::vector<Piece> pieces_of(const std::string& module,
+                             const std::string& prefix,
+                             std::int64_t out_features,
+                             const LinearOptions& options) {
+  const bool column = options.parallel_mode == ParallelMode::kColumn;
+  const int ranks = column ? options.tp.size() : 1;
+  std::vector<Piece> pieces;
+  std::int64_t total = 0;
+  for (const auto& [name, rows] : options.parameters_split) {
+    pieces.push_back({name + "_", rows, shard_size(module, name, rows, ranks)});
+    total += rows;
+  }
+  if (pieces.empty()) {
+    pieces.push_back({prefix, out_features,
+                      shard_size(module, "out_features", out_features, ranks)});
+    return pieces;
+  }
+  require(total == out_features, module, "parameters_split",
+          "rows of " + std::to_string(total),
+          std::to_string(out_features) + " (out_features)");
+  return pieces;
+}
+
+}  // namespace
+
+LinearParameters::LinearParameters(const std::string& module_name,
+                                   const Add& add, const std::string& prefix,
+                                   std::int64_t in_features,
+                                   std::int64_t out_features,
+                                   const LinearOptions& options) {
+  require(in_features > 0, module_name, "in_features",
+          std::to_string(in_features), "a positive size");
+  require(out_features > 0, module_name, "out_features",
+          std::to_string(out_features), "a positive size");
+  require_dtype(module_name, "params_dtype",
+                Tensor::zeros(options.params_dtype, {0}),
+                {DType::kF32, DType::kBF16, DType::kF16});
+  const int ranks = options.tp.size(), rank = options.tp.rank();
+  const bool row = options.parallel_mode == ParallelMode::kRow;
+  const bool column = options.parallel_mode == ParallelMode::kColumn;
+  if (row) shard_size(module_name, "in_features", in_features, ranks);
+  const auto pieces = pieces_of(module_name, prefix, out_features, options);
+  const bool split = !options.parameters_split.empty();
+  std::int64_t mine = 0;
+  for (const Piece& piece : pieces) mine += piece.mine;
+  const std::int64_t columns = row ? in_features / ranks : in_features;
+
+  const auto mark_weight = [&](Parameter& p) {
+    if (options.parallel_mode == ParallelMode::kNone) return;
+    p.tensor_model_parallel = true;
+    p.partition_dim = row ? 1 : 0;
+  };
+  const auto mark_bias = [&](Parameter& p) {
+    if (column) {
+      p.tensor_model_parallel = true;
+      p.partition_dim = 0;
+    }
+    if (row) p.sequence_parallel = options.tp.sequence_parallel;
+  };
+
+  Tensor weight =
+      Tensor::empty(options.params_dtype, {mine, columns}, options.device);
+  const InitMethod init =
+      options.init_method ? options.init_method : normal_init(0.023);
+  // Biases are zero; they take no draw.
+  Tensor bias = Tensor::zeros(options.params_dtype, {mine}, options.device);
+  std::int64_t at = 0;
+  for (const Piece& piece : pieces) {
+    const Tensor whole = initialised({piece.whole, in_features}, options, init);
+    const Tensor shard =
+        row || column ? cut(whole, row ? 1 : 0, ranks, rank) : whole;
+    Tensor rows = row_view(weight, at, piece.mine);
+    const auto bytes = shard.view.bytes();
+    if (!bytes.empty())
+      std::memcpy(rows.mutable_data(), bytes.data(), bytes.size());
+    if (split) {
+      split_weights_.push_back(&add(piece.name + "weight", make(rows)));
+      mark_weight(*split_weights_.back());
+    }
+    at += piece.mine;
+  }
+  if (split) {
+    whole_weight_ = std::make_unique<Parameter>(make(weight));
+    weight_ = whole_weight_.get();
+  } else {
+    weight_ = &add(prefix + "weight", make(weight));
+    mark_weight(*weight_);
+  }
+  if (!options.bias) return;
+  at = 0;
+  for (const Piece& piece : pieces) {
+    if (!split) break;
+    split_biases_.push_back(
+        &add(piece.name + "bias", make(row_view(bias, at, piece.mine))));
+    mark_bias(*split_biases_.back());
+    at += piece.mine;
+  }
+  if (split) {
+    whole_bias_ = std::make_unique<Parameter>(make(bias));
+    bias_ = whole_bias_.get();
+  } else {
+    bias_ = &add(prefix + "bias", make(bias));
+    mark_bias(*bias_);
+  }
+}
+
+void LinearParameters::distribute_gradients(bool fuse) {
+  const auto give = [&](Parameter& whole, std::vector<Parameter*>& parts) {
+    if (!whole.grad) return;
+    std::int64_t at = 0;
+    for (Parameter* part : parts) {
+      accumulate_grad(*part, row_view(*whole.grad, at, part->shape[0]), fuse);
+      at += part->shape[0];
+    }
+    whole.grad.reset();
+  };
+  if (whole_weight_) give(*whole_weight_, split_weights_);
+  if (whole_bias_) give(*whole_bias_, split_biases_);
+}
+
+}  // namespace assay::te
