@@ -1,6 +1,7 @@
 # The whole interface: every target installs what it needs, builds and runs.
 #   make demo        compare two real dumps, print the verdict, write the report
 #   make test        build and run every test
+#   make install     into PREFIX (default /usr/local), for find_package(assay)
 #   make bench       measure against the peers, write build/bench.tsv
 #   make check       formatting, lint of changed files, the docs' commands
 #   make test-long   sanitizers over everything, long fuzzing
@@ -8,7 +9,9 @@
 JOBS ?= $(shell nproc)
 ASSAY = build/release/bin/assay
 
-.PHONY: all build demo test test-asan test-long bench check clean
+PREFIX ?= /usr/local
+
+.PHONY: all build install demo test test-asan test-long bench check clean
 
 all: build
 
@@ -16,6 +19,11 @@ all: build
 build:
 	@tools/bootstrap.sh build
 	@tools/build.sh release $(JOBS) assay
+
+install:
+	@tools/bootstrap.sh build
+	@tools/build.sh release $(JOBS) installed
+	@cmake --install build/release --prefix $(PREFIX)
 
 demo: build
 	@tools/demo.sh

@@ -1,12 +1,28 @@
 # Helpers that keep each folder's CMakeLists.txt to one call.
 
+include(GNUInstallDirs)
+
+# assay_exported(<target> <name>): installed, and assay::<name> to whoever finds
+# the package (cmake/AssayInstall.cmake) or adds this folder to a build.
+function(assay_exported target name)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  add_library(assay::${name} ALIAS ${target})
+  install(TARGETS ${target} EXPORT assay
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_property(GLOBAL APPEND PROPERTY ASSAY_EXPORTED ${name})
+endfunction()
+
 # Numerics first: no contraction of a*b+c behind the source's back (results
-# would depend on the ISA the compiler was told about), no -ffast-math.
+# would depend on the ISA the compiler was told about), no -ffast-math. Installed
+# with the libraries: of an inline function of our headers the linker keeps one
+# copy, and it may be the user's. Warnings are our own affair.
 add_library(assay_flags INTERFACE)
+target_compile_features(assay_flags INTERFACE cxx_std_20)
 target_compile_options(assay_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off)
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wshadow;-Wno-missing-field-initializers>"
+  -ffp-contract=off)
 if(ASSAY_WERROR)
-  target_compile_options(assay_flags INTERFACE -Werror)
+  target_compile_options(assay_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()
 if(ASSAY_SANITIZE)
   target_compile_options(assay_flags INTERFACE
@@ -18,7 +34,9 @@ if(ASSAY_FUZZ)
   target_compile_options(assay_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 target_include_directories(assay_flags INTERFACE
-  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+assay_exported(assay_flags flags)
 
 # assay_library(<folder> LINKS <assay folders it may include> PRIVATE <libs>
 #               WITHOUT <beginnings of file names>)
@@ -41,6 +59,9 @@ function(assay_library folder)
   list(TRANSFORM ARG_LINKS PREPEND assay_)
   target_link_libraries(assay_${folder}
     PUBLIC assay_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE})
+  if(NOT folder STREQUAL "cli")  # the program's own
+    assay_exported(assay_${folder} ${folder})
+  endif()
 endfunction()
 
 # assay_test(<folder> LINKS <assay folders> PRIVATE <libs>)
