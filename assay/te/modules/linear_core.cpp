@@ -19,14 +19,6 @@ bool has_two_directions(const Quantizer& quantizer) {
          dynamic_cast<const HybridQuantizer*>(&quantizer) != nullptr;
 }
 
-void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise) {
-  if (has_two_directions(quantizer)) {
-    quantizer.set_usage({rowwise, columnwise});
-  } else {
-    quantizer.set_usage({true, false});
-  }
-}
-
 // Of a tensor with both directions, the one that a wgrad reads.
 void keep_columnwise(QuantizedTensor& q) {
   if (q.columnwise) q.rowwise.reset();
@@ -45,6 +37,14 @@ Multiples gemm_multiples(const Recipe& r) {
 }
 
 }  // namespace
+
+void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise) {
+  if (has_two_directions(quantizer)) {
+    quantizer.set_usage({rowwise, columnwise});
+  } else {
+    quantizer.set_usage({true, false});
+  }
+}
 
 void check_quantizable(std::string_view module, std::string_view argument,
                        const Shape& shape, const Recipe& recipe) {
@@ -144,9 +144,26 @@ Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
   return &q;
 }
 
+GemmOptions LinearCore::fprop_options(bool add_bias,
+                                      const LinearEpilogue& epilogue) const {
+  GemmOptions options;
+  options.alpha = epilogue.alpha;
+  if (bias_in_gemm(add_bias)) options.bias = &*bias_->value;
+  if (epilogue.bias) options.bias = epilogue.bias;
+  if (epilogue.add) {
+    options.c = epilogue.add;
+    options.beta = 1;
+  }
+  options.gelu = epilogue.pre_gelu != nullptr;
+  return options;
+}
+
 Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
-                           Saved* saved, const LinearCall& call,
-                           bool add_bias) {
+                           Saved* saved, const LinearCall& call, bool add_bias,
+                           const LinearEpilogue& epilogue) {
+  require(epilogue.empty() || options_.mode != ParallelMode::kRow ||
+              options_.tp.size() == 1,
+          module_.name(), "epilogue", "before a sum over ranks", "none");
   const Shape& shape = x.tensor ? x.tensor->shape() : x.quantized->shape;
   check_input(pass, shape, saved != nullptr);
   if (saved) {
@@ -158,21 +175,22 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
     pass.calibrate(3 * gemm_, *x.tensor);
     pass.calibrate(3 * gemm_ + 1, values_of(weight_));
   }
-  Tensor y = pass.quantizing()
-                 ? forward_quantized(pass, std::move(x), saved, call, add_bias)
-                 : forward_plain(pass, *x.tensor, saved, add_bias);
-  return finish_output(std::move(y), add_bias);
+  const GemmOptions options = fprop_options(add_bias, epilogue);
+  GemmResult result =
+      pass.quantizing()
+          ? forward_quantized(pass, std::move(x), saved, call, options)
+          : forward_plain(*x.tensor, saved, options);
+  if (epilogue.pre_gelu) *epilogue.pre_gelu = std::move(result.pre_gelu);
+  return finish_output(std::move(result.d), add_bias);
 }
 
-Tensor LinearCore::forward_plain(const QuantizedPass&, const Tensor& x,
-                                 Saved* saved, bool add_bias) {
+GemmResult LinearCore::forward_plain(const Tensor& x, Saved* saved,
+                                     const GemmOptions& options) {
   require_high_precision(module_.name(), "input", x);
   const Tensor w = plain_weight(x.dtype());
-  GemmOptions options;
-  if (bias_in_gemm(add_bias)) options.bias = &*bias_->value;
   const Tensor whole =
       gathers_input() ? all_gather_first_dim(x, *options_.tp.group) : x;
-  Tensor y = gemm_fprop(whole, w, options).d;
+  GemmResult y = gemm_fprop(whole, w, options);
   if (saved) {
     if (weight_.requires_grad) saved->input = x;
     saved->input_is_local = gathers_input();
@@ -208,9 +226,10 @@ std::shared_ptr<const QuantizedTensor> LinearCore::quantized_weight(
   return fresh;
 }
 
-Tensor LinearCore::forward_quantized(const QuantizedPass& pass, LinearInput x,
-                                     Saved* saved, const LinearCall& call,
-                                     bool add_bias) {
+GemmResult LinearCore::forward_quantized(const QuantizedPass& pass,
+                                         LinearInput x, Saved* saved,
+                                         const LinearCall& call,
+                                         GemmOptions options) {
   const bool gathers = gathers_input();
   bool local = false;  // whether x.quantized is of this rank's rows
   if (x.quantized) {
@@ -235,17 +254,15 @@ Tensor LinearCore::forward_quantized(const QuantizedPass& pass, LinearInput x,
   const auto w =
       quantized_weight(pass, dgrad_columns, call.is_first_microbatch);
 
-  GemmOptions options;
   options.out_dtype = x.quantized->dtype;
   options.round_bias_to_bf16 = x.quantized->dtype == DType::kF32;
-  if (bias_in_gemm(add_bias)) options.bias = &*bias_->value;
-  Tensor y;
+  GemmResult y;
   if (local) {
     const QuantizedTensor whole =
         all_gather_first_dim(*x.quantized, *options_.tp.group);
-    y = gemm_fprop(whole, *w, options).d;
+    y = gemm_fprop(whole, *w, options);
   } else {
-    y = gemm_fprop(*x.quantized, *w, options).d;
+    y = gemm_fprop(*x.quantized, *w, options);
   }
   if (saved) {
     saved->states = pass.states();
@@ -286,8 +303,17 @@ Quantizer* LinearCore::grad_quantizer(const Saved& saved) const {
   return &q;
 }
 
-Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved) const {
+Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved,
+                         const LinearGradEpilogue& epilogue) const {
+  require(!epilogue.add || options_.mode != ParallelMode::kColumn ||
+              options_.tp.size() == 1,
+          module_.name(), "epilogue", "before a sum over ranks", "none");
   GemmOptions options;
+  options.alpha = epilogue.alpha;
+  if (epilogue.add) {
+    options.c = epilogue.add;
+    options.beta = 1;
+  }
   options.out_dtype = saved.dtype;
   Tensor dx;
   if (saved.weight) {
@@ -326,10 +352,12 @@ Tensor LinearCore::input_for_wgrad(
   return x;
 }
 
-void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x) {
+void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x,
+                                 float alpha) {
   const bool fused = options_.fuse_wgrad_accumulation && weight_.main_grad;
   std::optional<Tensor>& sum = fused ? weight_.main_grad : weight_.grad;
   GemmOptions options;
+  options.alpha = alpha;
   if (!sum) {
     options.out_dtype = weight_.dtype;
     sum = gemm_wgrad(dy, x, options).d;
@@ -340,15 +368,17 @@ void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x) {
   weight_.grad_added_to_main_grad |= fused;
 }
 
-void LinearCore::wgrad(LinearGrad dy, Saved saved) {
+void LinearCore::wgrad(LinearGrad dy, Saved saved, float alpha) {
   std::optional<QuantizedTensor> quantized;
   const Tensor x = input_for_wgrad(saved, quantized);
   const GemmOperand left =
       dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor);
-  add_weight_grad(left, quantized ? GemmOperand(*quantized) : GemmOperand(x));
+  add_weight_grad(left, quantized ? GemmOperand(*quantized) : GemmOperand(x),
+                  alpha);
 }
 
-Tensor LinearCore::backward(LinearGrad dy, Saved& saved) {
+Tensor LinearCore::backward(LinearGrad dy, Saved& saved,
+                            const LinearGradEpilogue& epilogue) {
   const Shape& shape = dy.tensor ? dy.tensor->shape() : dy.quantized->shape;
   const std::int64_t columns = matrix_shape(shape).columns;
   require(columns == weight_.shape[0], module_.name(), "grad_output",
@@ -385,7 +415,7 @@ Tensor LinearCore::backward(LinearGrad dy, Saved& saved) {
   if (saved.need_dgrad)
     dx = dgrad(
         dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor),
-        saved);
+        saved, epilogue);
   if (weight_.requires_grad) {
     if (dy.quantized) {
       dy.tensor.reset();
@@ -394,11 +424,11 @@ Tensor LinearCore::backward(LinearGrad dy, Saved& saved) {
     if (options_.delay_wgrad_compute) {
       auto work = std::make_shared<std::pair<LinearGrad, Saved>>(
           std::move(dy), std::exchange(saved, {}));
-      delayed_.push_back([this, work] {
-        wgrad(std::move(work->first), std::move(work->second));
+      delayed_.push_back([this, work, alpha = epilogue.alpha] {
+        wgrad(std::move(work->first), std::move(work->second), alpha);
       });
     } else {
-      wgrad(std::move(dy), std::exchange(saved, {}));
+      wgrad(std::move(dy), std::exchange(saved, {}), epilogue.alpha);
     }
   }
   saved = {};

@@ -46,6 +46,25 @@ struct LinearGrad {
   std::optional<Tensor> bias_grad;
 };
 
+// What the forward GEMM does besides, for operations fused into it:
+// y = alpha x W^T + add + bias, all in fp32 and rounded once; with pre_gelu
+// that is rounded into it, and y = gelu of the unrounded values. Not where the
+// sum over K runs over ranks.
+struct LinearEpilogue {
+  float alpha = 1;
+  const Tensor* bias = nullptr;  // instead of the layer's own
+  const Tensor* add = nullptr;   // of y's shape
+  Tensor* pre_gelu = nullptr;
+
+  bool empty() const { return alpha == 1 && !bias && !add && !pre_gelu; }
+};
+// dx = alpha dy W + add, dW = alpha dy^T x. `add` not where the sum of dx runs
+// over ranks.
+struct LinearGradEpilogue {
+  float alpha = 1;
+  const Tensor* add = nullptr;  // of dx's shape
+};
+
 class LinearCore {
  public:
   struct Options {
@@ -87,13 +106,15 @@ class LinearCore {
   // `saved` null: inference. `add_bias` false: the caller adds it
   // (return_bias).
   Tensor forward(const QuantizedPass& pass, LinearInput x, Saved* saved,
-                 const LinearCall& call, bool add_bias = true);
+                 const LinearCall& call, bool add_bias = true,
+                 const LinearEpilogue& epilogue = {});
 
   // The same for what flows back.
   Quantizer* grad_quantizer(const Saved& saved) const;
   // dx, summed over ranks as the mode asks for; no elements where it is not
   // needed. Adds the gradients of weight and bias; what was saved is released.
-  Tensor backward(LinearGrad dy, Saved& saved);
+  Tensor backward(LinearGrad dy, Saved& saved,
+                  const LinearGradEpilogue& epilogue = {});
 
   // The weight gradients put off, one for each backward, oldest first.
   void run_delayed();
@@ -115,10 +136,13 @@ class LinearCore {
  private:
   bool gathers_input() const;
   bool gathers_grad() const;
-  Tensor forward_plain(const QuantizedPass& pass, const Tensor& x, Saved* saved,
-                       bool add_bias);
-  Tensor forward_quantized(const QuantizedPass& pass, LinearInput x,
-                           Saved* saved, const LinearCall& call, bool add_bias);
+  GemmOptions fprop_options(bool add_bias,
+                            const LinearEpilogue& epilogue) const;
+  GemmResult forward_plain(const Tensor& x, Saved* saved,
+                           const GemmOptions& options);
+  GemmResult forward_quantized(const QuantizedPass& pass, LinearInput x,
+                               Saved* saved, const LinearCall& call,
+                               GemmOptions options);
   Tensor finish_output(Tensor y, bool add_bias) const;
   bool bias_in_gemm(bool add_bias) const;
   Tensor plain_weight(DType activations) const;
@@ -128,9 +152,11 @@ class LinearCore {
                    bool training) const;
   Tensor input_for_wgrad(const Saved& saved,
                          std::optional<QuantizedTensor>& quantized) const;
-  Tensor dgrad(const GemmOperand& dy, const Saved& saved) const;
-  void add_weight_grad(const GemmOperand& dy, const GemmOperand& x);
-  void wgrad(LinearGrad dy, Saved saved);
+  Tensor dgrad(const GemmOperand& dy, const Saved& saved,
+               const LinearGradEpilogue& epilogue) const;
+  void add_weight_grad(const GemmOperand& dy, const GemmOperand& x,
+                       float alpha);
+  void wgrad(LinearGrad dy, Saved saved, float alpha);
 
   QuantizedModule& module_;
   std::size_t gemm_;
@@ -140,6 +166,10 @@ class LinearCore {
   std::shared_ptr<const QuantizedTensor> cached_weight_;
   std::deque<std::function<void()>> delayed_;
 };
+
+// Sets which directions a quantiser fills; per-tensor codes serve every product
+// from one.
+void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise);
 
 // Throws Error{kUsage} "fc1: input: 12 rows, expected a multiple of 8 ..." for
 // a shape that the recipe's GEMMs cannot take (NVTE: assert_dim_for_fp8_exec

@@ -90,6 +90,8 @@ class Module {
   Parameter& add_parameter(std::string name, Parameter parameter);
   // A child outlives this module's use of it: usually a member.
   void add_child(std::string name, Module& child);
+  // Containers whose order changes add them all again.
+  void clear_children() { children_.clear(); }
   virtual void own_backward_dw() {}
 
  private:
