@@ -17,8 +17,8 @@ Tensor normal(Shape shape, std::uint64_t seed, double sigma) {
   Tensor t = Tensor::empty(DType::kBF16, std::move(shape));
   PhiloxStream random(seed);
   for (std::int64_t i = 0; i < t.numel(); ++i)
-    store_from_double(t.dtype(), sigma * random.next_normal(),
-                      t.mutable_data(), i);
+    store_from_double(t.dtype(), sigma * random.next_normal(), t.mutable_data(),
+                      i);
   return t;
 }
 

@@ -12,7 +12,7 @@ import pytest
 from paths import ASSAY, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-PROGRAMS = ("assay", "quantised_linear", "oracle_runner")
+PROGRAMS = ("assay", "quantised_linear", "quick_start", "oracle_runner")
 FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
 
 
@@ -37,12 +37,24 @@ def test_command_runs(line, tmp_path):
         f"{line}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
 
 
-def test_the_readme_shows_the_example_as_it_is(tmp_path):
+SHOWN = {"README.md": ("quick_start", "quantised_linear"),
+         "README.zh-CN.md": ("quick_start",)}
+
+
+@pytest.mark.parametrize("document", SHOWN)
+def test_the_readme_shows_the_examples_as_they_are(document):
+    readme = (ROOT / document).read_text()
+    blocks = re.findall(r"^```cpp\n(.*?)^```", readme, re.M | re.S)
+    for code, example in zip(blocks, SHOWN[document], strict=True):
+        assert code in (ROOT / f"examples/{example}.cpp").read_text()
+
+
+@pytest.mark.parametrize("example", SHOWN["README.md"])
+def test_the_readme_shows_what_the_example_prints(example):
     readme = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"^```cpp\n(.*?)^```", readme, re.M | re.S)
-    assert code in (ROOT / "examples/quantised_linear.cpp").read_text()
-    shown = re.search(r"^```text\n(recipe .*?)^```", readme, re.M | re.S)[1]
-    printed = subprocess.run([ASSAY.parent / "quantised_linear"], text=True,
+    shown = re.search(rf"^\$ {example}\n```\n\n```text\n(.*?)^```", readme,
+                      re.M | re.S)[1]
+    printed = subprocess.run([ASSAY.parent / example], text=True,
                              capture_output=True, check=True).stdout
     assert printed == shown
 
