@@ -28,4 +28,22 @@ void require_splits(std::string_view op, std::string_view argument,
           std::to_string(rows) + " rows");
 }
 
+std::vector<std::int64_t> checked_offsets(std::string_view op,
+                                          std::string_view argument,
+                                          const Tensor& given) {
+  require_dtype(op, argument, given, {DType::kI32});
+  require_rank(op, argument, given, 1);
+  require(given.numel() > 0, op, argument, "empty", "batch + 1 offsets");
+  const Tensor dense = contiguous(given);
+  std::vector<std::int64_t> offsets(dense.data<std::int32_t>(),
+                                    dense.data<std::int32_t>() + dense.numel());
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::int64_t least = i == 0 ? 0 : offsets[i - 1];
+    require(offsets[i] >= least, op, argument,
+            std::to_string(offsets[i]) + " at " + std::to_string(i),
+            "at least " + std::to_string(least));
+  }
+  return offsets;
+}
+
 }  // namespace assay::te

@@ -140,8 +140,8 @@ std::vector<float> alibi_slopes(std::int64_t heads);
 
 // Two results over disjoint keys as one: lse = log(e^a + e^b), out = sum of
 // out * exp(own lse - lse), in fp64, rounded once. lse [b, h, sq] or [h, t] as
-// attention_forward gives it; -inf on both sides gives zeros. A sink belongs
-// to one of the two only.
+// attention_forward gives it; -inf on both sides gives zeros, a NaN on either
+// a row of NaN. A sink belongs to one of the two only.
 struct AttentionPartial {
   Tensor out, lse;
 };

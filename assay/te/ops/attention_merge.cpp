@@ -23,6 +23,11 @@ struct Weights {
 
 // e^x - lse of both sides; zeros where neither has a key.
 Weights weigh(double a, double b) {
+  // A NaN logit makes its row NaN; std::max would drop it.
+  if (std::isnan(a) || std::isnan(b)) {
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    return {kNan, kNan, kNan};
+  }
   const double greatest = std::max(a, b);
   if (greatest == -std::numeric_limits<double>::infinity())
     return {0, 0, static_cast<float>(greatest)};

@@ -8,6 +8,7 @@
 #include "assay/kernels/attention_tiles.h"
 #include "assay/te/check.h"
 #include "assay/te/precision.h"
+#include "assay/te/splits.h"
 
 namespace assay::te {
 namespace {
@@ -50,19 +51,7 @@ std::vector<std::int64_t> offsets_of(std::string_view op,
                                      std::string_view argument,
                                      const std::optional<Tensor>& given) {
   if (!given) fail(op, argument, "absent", "int32 offsets [batch + 1]");
-  require_dtype(op, argument, *given, {DType::kI32});
-  require_rank(op, argument, *given, 1);
-  require(given->numel() > 0, op, argument, "empty", "batch + 1 offsets");
-  const Tensor dense = contiguous(*given);
-  std::vector<std::int64_t> offsets(dense.data<std::int32_t>(),
-                                    dense.data<std::int32_t>() + dense.numel());
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const std::int64_t least = i == 0 ? 0 : offsets[i - 1];
-    require(offsets[i] >= least, op, argument,
-            std::to_string(offsets[i]) + " at " + std::to_string(i),
-            "at least " + std::to_string(least));
-  }
-  return offsets;
+  return checked_offsets(op, argument, *given);
 }
 
 // Positions [batch], zeros where none are given.
