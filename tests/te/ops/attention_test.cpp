@@ -540,6 +540,25 @@ TEST(Attention, MergingTwoWithoutKeysIsZero) {
   EXPECT_EQ(at(m.lse, 0), -std::numeric_limits<double>::infinity());
 }
 
+TEST(Attention, MergingKeepsANanOfEitherSide) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float none = -std::numeric_limits<float>::infinity();
+  const auto part = [](float lse, float out) {
+    Tensor o = Tensor::empty(DType::kF32, {1, 1, 1});
+    Tensor l = Tensor::empty(DType::kF32, {1, 1});
+    o.mutable_data<float>()[0] = out;
+    l.mutable_data<float>()[0] = lse;
+    return AttentionPartial{o, l};
+  };
+  for (const float other : {none, 0.0f, nan})
+    for (const bool first : {true, false}) {
+      const AttentionPartial a = part(nan, nan), b = part(other, 0);
+      const AttentionPartial m = first ? merge_attention(a, b, QkvFormat::kThd)
+                                       : merge_attention(b, a, QkvFormat::kThd);
+      EXPECT_TRUE(std::isnan(at(m.out, 0)) && std::isnan(at(m.lse, 0)));
+    }
+}
+
 TEST(Attention, MaxLogitOfEveryHead) {
   for (const Device device : {Device::kCpu, Device::kReference}) {
     AttentionInputs in = random_inputs(DType::kF32, 3, 4, 2, 2, device);
