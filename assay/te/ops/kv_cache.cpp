@@ -237,9 +237,11 @@ Tensor KvCache::page_table() const {
 }
 
 AttentionResult attention_over_cache(const KvCache& cache, std::int64_t layer,
-                                     const Tensor& q,
-                                     AttentionOptions options) {
+                                     const Tensor& q, AttentionOptions options,
+                                     const AttentionCacheExtras& extras) {
   AttentionInputs in;
+  in.softmax_offset = extras.softmax_offset;
+  in.alibi_slopes = extras.alibi_slopes;
   in.q = q;
   in.k = cache.keys(layer);
   in.v = cache.values(layer);

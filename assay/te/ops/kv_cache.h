@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -87,11 +88,17 @@ class KvCache {
   std::vector<std::int64_t> free_;   // lowest page last
 };
 
+// Inputs of AttentionInputs that a step may have beside q, k and v.
+struct AttentionCacheExtras {
+  std::optional<Tensor> softmax_offset, alibi_slopes;
+};
+
 // One step's attention: q holds the new tokens as append's k (bshd or thd),
 // options.mask is one with padding, since sequences are of their own lengths:
 // usually kPaddingCausalBottomRight; others are an Error{kUsage}. The result is
 // that of attention_forward over the cached keys.
 AttentionResult attention_over_cache(const KvCache& cache, std::int64_t layer,
-                                     const Tensor& q, AttentionOptions options);
+                                     const Tensor& q, AttentionOptions options,
+                                     const AttentionCacheExtras& extras = {});
 
 }  // namespace assay::te
