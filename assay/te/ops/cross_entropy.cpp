@@ -94,6 +94,12 @@ Problem check(std::string_view op, const Tensor& logits, const Tensor& target,
   return p;
 }
 
+void require_in_place(std::string_view op, const Tensor& logits) {
+  require(logits.view.is_contiguous(), op, "logits", "a strided tensor",
+          "a contiguous one: it is overwritten");
+  require_writable(op, "logits", logits);
+}
+
 std::vector<float>& scratch(std::int64_t n) {
   thread_local std::vector<float> exps;
   const auto room = static_cast<std::size_t>(n + kExpPadding);
@@ -307,9 +313,7 @@ CrossEntropyResult cross_entropy_forward_in_place(
     Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
   constexpr std::string_view kOp = "cross_entropy_forward_in_place";
   const Problem p = check(kOp, logits, target, options);
-  require(logits.view.is_contiguous(), kOp, "logits", "a strided tensor",
-          "a contiguous one: it is overwritten");
-  require_writable(kOp, "logits", logits);
+  require_in_place(kOp, logits);
   std::byte* data = logits.mutable_data();
   const double share = share_of_row(p, options);
   // With one rank a row's gradient follows while its exponentials are in
@@ -332,6 +336,13 @@ CrossEntropyResult cross_entropy_forward_in_place(
                      }
                    });
   return finish(p, logits, options, values);
+}
+
+void check_cross_entropy(std::string_view op, const Tensor& logits,
+                         const Tensor& target,
+                         const CrossEntropyOptions& options, bool in_place) {
+  check(op, logits, target, options);
+  if (in_place) require_in_place(op, logits);
 }
 
 void cross_entropy_scale_in_place(Tensor& gradient, const Tensor& d_loss_in) {

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "assay/core/tensor.h"
 #include "assay/numerics/internal_precision.h"
@@ -69,6 +70,12 @@ Tensor cross_entropy_backward(const Tensor& d_loss, const Tensor& logits,
 // through memory where the two calls above need two.
 CrossEntropyResult cross_entropy_forward_in_place(
     Tensor& logits, const Tensor& target, const CrossEntropyOptions& options);
+
+// Throws what forward (`in_place`: the one in place) throws for these arguments
+// and does nothing else: for ranks that agree before they reduce.
+void check_cross_entropy(std::string_view op, const Tensor& logits,
+                         const Tensor& target,
+                         const CrossEntropyOptions& options, bool in_place);
 
 // That gradient times d_loss, in place; rounded a second time unless d_loss
 // is 1.
