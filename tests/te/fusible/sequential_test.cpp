@@ -1,0 +1,3 @@
+#include "assay/te/fusible/sequential.h"
+
+#include <gtest/gtest.h>
