@@ -54,8 +54,9 @@ struct AutocastOptions {
   // changes. With true it has no effect, as in NVTE.
   bool calibrating = false;
   Recipe recipe = default_recipe();
-  // Maxima of delayed scaling are the maximum over this group (reduce_amax);
-  // current scaling and NVFP4 take it where tensors are cut across ranks.
+  // Maxima of delayed scaling are the maximum over this group (reduce_amax).
+  // Current scaling and NVFP4 take that over the tensor parallel group, where
+  // tensors are cut along the sequence.
   std::shared_ptr<AmaxReduction> amax_reduction;
 };
 

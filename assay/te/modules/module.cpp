@@ -18,9 +18,9 @@ void add_direction(const std::string& prefix, const QuantizedData& q,
                    std::vector<NamedTensor>& out) {
   const std::string side = q.columnwise ? "._columnwise_" : "._rowwise_";
   out.push_back({prefix + side + "data", q.data});
-  if (q.scale_inv.numel() > 0)
+  if (q.scale_inv.view.data)
     out.push_back({prefix + side + "scale_inv", q.scale_inv});
-  if (q.amax.numel() > 0) out.push_back({prefix + side + "amax", q.amax});
+  if (q.amax.view.data) out.push_back({prefix + side + "amax", q.amax});
 }
 
 void add_values(const std::string& name, const Parameter& p,
@@ -107,7 +107,7 @@ void Module::backward_dw() {
   for (const NamedModule& m : modules()) m.module->own_backward_dw();
 }
 
-void Module::load_extra_state(std::span<const NamedTensor> state) {
+void Module::check_extra_state(std::span<const NamedTensor> state) const {
   require(state.empty(), name_, "extra state",
           state.empty() ? "" : state.front().name, "no extra state");
 }
@@ -152,6 +152,7 @@ void Module::load_state_dict(std::span<const NamedTensor> state) {
           {std::string(kExtra) + it->first.substr(prefix.size()), *it->second});
       it = given.erase(it);
     }
+    m.module->check_extra_state(extra);
     if (!extra.empty()) extras.emplace_back(m.module, std::move(extra));
   }
   require(given.empty(), kOp, given.empty() ? "" : given.begin()->first,
@@ -165,8 +166,8 @@ void visit_tensors(const QuantizedTensor& quantized,
   for (const auto* side : {&quantized.rowwise, &quantized.columnwise}) {
     if (!*side) continue;
     visit((*side)->data);
-    if ((*side)->scale_inv.numel() > 0) visit((*side)->scale_inv);
-    if ((*side)->amax.numel() > 0) visit((*side)->amax);
+    if ((*side)->scale_inv.view.data) visit((*side)->scale_inv);
+    if ((*side)->amax.view.data) visit((*side)->amax);
   }
 }
 

@@ -83,8 +83,11 @@ class Module {
   // Own state beside parameters, without a prefix. FP8 metadata:
   // "_extra_state.scale_fwd" ... (quantized_module.h).
   virtual std::vector<NamedTensor> extra_state() { return {}; }
-  // The tensors whose names begin with "_extra_state."; validates.
-  virtual void load_extra_state(std::span<const NamedTensor> state);
+  // Throws Error{kUsage} for what load_extra_state() cannot take; changes
+  // nothing. `state` is what begins with "_extra_state.", maybe nothing.
+  virtual void check_extra_state(std::span<const NamedTensor> state) const;
+  // Takes what check_extra_state() has let pass.
+  virtual void load_extra_state(std::span<const NamedTensor>) {}
 
  protected:
   Parameter& add_parameter(std::string name, Parameter parameter);

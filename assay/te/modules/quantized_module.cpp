@@ -1,11 +1,10 @@
 #include "assay/te/modules/quantized_module.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "assay/te/check.h"
-#include "assay/te/modules/recompute.h"
 #include "assay/te/parallel/collectives.h"
-#include "assay/te/quantize/delayed.h"
 
 namespace assay::te {
 namespace {
@@ -26,15 +25,61 @@ void carry_histories(const RecipeState& from, RecipeState& to) {
   }
 }
 
-void add_histories(const RecipeState& state, const char* suffix,
-                   std::vector<NamedTensor>& out) {
-  for (std::size_t i = 0; i < state.delayed.size(); ++i) {
-    const std::string n = i == 0 ? "" : "." + std::to_string(i);
-    const DelayedScalingState& s = *state.delayed[i].state;
-    out.push_back({std::string("_extra_state.scale_") + suffix + n, s.scale});
-    out.push_back({std::string("_extra_state.amax_history_") + suffix + n,
-                   s.amax_history});
+struct NamedHistory {
+  std::string scale, history;
+  DelayedScalingState* state;
+};
+
+std::vector<NamedHistory> histories_of(const QuantizerStates& states) {
+  std::vector<NamedHistory> out;
+  const auto add = [&](const RecipeState& direction, const char* suffix) {
+    for (std::size_t i = 0; i < direction.delayed.size(); ++i) {
+      const std::string name =
+          suffix + (i == 0 ? std::string() : "." + std::to_string(i));
+      out.push_back({"_extra_state.scale_" + name,
+                     "_extra_state.amax_history_" + name,
+                     direction.delayed[i].state.get()});
+    }
+  };
+  add(*states.forward, "fwd");
+  add(*states.backward, "bwd");
+  return out;
+}
+
+const Tensor* find(std::span<const NamedTensor> state,
+                   const std::string& name) {
+  for (const NamedTensor& t : state)
+    if (t.name == name) return &t.tensor;
+  return nullptr;
+}
+
+void check_histories(const std::string& module,
+                     const std::vector<NamedHistory>& histories,
+                     std::span<const NamedTensor> state) {
+  for (const NamedHistory& h : histories) {
+    const Tensor* scale = find(state, h.scale);
+    const Tensor* history = find(state, h.history);
+    require(scale != nullptr, module, h.scale, "missing", "FP8 metadata");
+    require(history != nullptr, module, h.history, "missing", "FP8 metadata");
+    require_shape(module, h.scale, *scale, h.state->scale.shape());
+    require_rank(module, h.history, *history, 2);
+    require_shape(module, h.history, *history,
+                  {history->shape()[0], h.state->slots()});
+    require(history->shape()[0] > 0, module, h.history, "no rows",
+            "1 row or more");
   }
+  require(state.size() == 2 * histories.size(), module, "extra state",
+          std::to_string(state.size()) + " tensors",
+          std::to_string(2 * histories.size()));
+}
+
+// Rows that `to` has more are zero, those that it has fewer are left out.
+void copy_rows(const Tensor& from, Tensor& to) {
+  const auto source = from.view.bytes();
+  const std::size_t size = to.view.bytes().size();
+  const std::size_t count = std::min(source.size(), size);
+  std::memcpy(to.mutable_data(), source.data(), count);
+  std::memset(to.mutable_data() + count, 0, size - count);
 }
 
 }  // namespace
@@ -77,121 +122,56 @@ void QuantizedModule::init_quantizers(std::shared_ptr<const Recipe> recipe) {
     carry_histories(*states_->forward, *fresh->forward);
     carry_histories(*states_->backward, *fresh->backward);
   }
+  if (!pending_state_.empty()) load_into(*fresh);
   states_ = std::move(fresh);
-  if (!pending_state_.empty()) load_into_states();
   on_new_quantizers();
 }
 
 std::vector<NamedTensor> QuantizedModule::extra_state() {
   if (!states_) return pending_state_;
   std::vector<NamedTensor> out;
-  add_histories(*states_->forward, "fwd", out);
-  add_histories(*states_->backward, "bwd", out);
+  for (const NamedHistory& h : histories_of(*states_)) {
+    out.push_back({h.scale, h.state->scale});
+    out.push_back({h.history, h.state->amax_history});
+  }
   return out;
 }
 
+void QuantizedModule::check_extra_state(
+    std::span<const NamedTensor> state) const {
+  for (const NamedTensor& t : state) {
+    require_dtype(name(), t.name, t.tensor, {DType::kF32});
+    const bool known = t.name.starts_with("_extra_state.scale_") ||
+                       t.name.starts_with("_extra_state.amax_history_");
+    require(known, name(), t.name, "unexpected", "FP8 metadata");
+  }
+  if (!states_) return;
+  // A recipe without histories ignores those that were saved, as NVTE does.
+  const auto histories = histories_of(*states_);
+  if (!histories.empty()) check_histories(name(), histories, state);
+}
+
 void QuantizedModule::load_extra_state(std::span<const NamedTensor> state) {
+  check_extra_state(state);
   pending_state_.assign(state.begin(), state.end());
   for (NamedTensor& t : pending_state_) {
-    require_dtype(name(), t.name, t.tensor, {DType::kF32});
     // The caller's bytes may change or be a mapping that goes away.
-    Tensor own = Tensor::empty(DType::kF32, t.tensor.shape());
     const Tensor from = contiguous(t.tensor);
-    if (own.numel() > 0)
-      std::memcpy(own.mutable_data(), from.view.data, from.view.bytes().size());
+    Tensor own = Tensor::empty(DType::kF32, from.shape());
+    copy_rows(from, own);
     t.tensor = std::move(own);
   }
-  if (states_) load_into_states();
+  if (states_) load_into(*states_);
 }
 
-void QuantizedModule::load_into_states() {
-  std::vector<NamedTensor> known;
-  add_histories(*states_->forward, "fwd", known);
-  add_histories(*states_->backward, "bwd", known);
-  // A recipe without state ignores one that was saved, as NVTE does.
-  if (known.empty()) {
-    pending_state_.clear();
-    return;
+void QuantizedModule::load_into(QuantizerStates& states) {
+  const auto histories = histories_of(states);
+  if (!histories.empty()) check_histories(name(), histories, pending_state_);
+  for (const NamedHistory& h : histories) {
+    copy_rows(*find(pending_state_, h.scale), h.state->scale);
+    copy_rows(*find(pending_state_, h.history), h.state->amax_history);
   }
-  for (NamedTensor& to : known) {
-    const NamedTensor* from = nullptr;
-    for (const NamedTensor& t : pending_state_)
-      if (t.name == to.name) from = &t;
-    require(from != nullptr, name(), to.name, "missing", "FP8 metadata");
-    require_shape(name(), to.name, from->tensor, to.tensor.shape());
-    std::memcpy(to.tensor.mutable_data(), from->tensor.view.data,
-                from->tensor.view.bytes().size());
-  }
-  require(pending_state_.size() == known.size(), name(), "extra state",
-          std::to_string(pending_state_.size()) + " tensors",
-          std::to_string(known.size()));
   pending_state_.clear();
-}
-
-QuantizedPass::QuantizedPass(QuantizedModule& module, bool training)
-    : training_(training) {
-  const AutocastState& scope = autocast_state();
-  if (!scope.enabled && !scope.calibrating) return;
-  module.init_quantizers(scope.recipe);
-  states_ = module.quantizer_states();
-  calibrating_ = scope.calibrating;
-  region_ = scope.region;
-  if (training && region_ && !recomputing()) {
-    first_ = region_->empty();
-    region_->add({states_->forward, states_->backward, scope.amax_reduction});
-  }
-  follow_recomputes();
-}
-
-void QuantizedPass::follow_recomputes() {
-  for (const ActiveRecompute& active : active_recomputes()) {
-    auto& stashes = active.point->stashes();
-    if (active.phase == RecomputePhase::kFirst) {
-      // The first call of a pass decides: scales do not change within it.
-      auto [stash, added] = stashes.try_emplace(states_.get());
-      if (!added) continue;
-      stash->second.states = states_;
-      stash->second.first_in_region = first_;
-      for (const DelayedGroup& group : states_->forward->delayed)
-        stash->second.histories.push_back(group.state->copy());
-      continue;
-    }
-    const auto found = stashes.find(states_.get());
-    require(found != stashes.end(), "recompute", "quantisers",
-            "other than in the first pass", "the recipe of the first pass");
-    first_ = found->second.first_in_region;
-    const bool outermost = histories_of_now_.empty();
-    for (std::size_t i = 0; i < found->second.histories.size(); ++i) {
-      DelayedScalingState& state = *states_->forward->delayed[i].state;
-      if (outermost) histories_of_now_.push_back(state);
-      state = found->second.histories[i].copy();
-    }
-  }
-}
-
-QuantizedPass::~QuantizedPass() {
-  // The maxima of a recomputation go with the copies.
-  for (std::size_t i = 0; i < histories_of_now_.size(); ++i)
-    *states_->forward->delayed[i].state = histories_of_now_[i];
-}
-
-BackwardOverride QuantizedPass::backward_override() const {
-  return quantizing() ? te::backward_override(*states_->recipe)
-                      : BackwardOverride::kNone;
-}
-
-Quantizer& QuantizedPass::forward(std::size_t slot) const {
-  return states_->forward->at(slot);
-}
-
-void QuantizedPass::calibrate(std::size_t slot, const Tensor& x) const {
-  if (auto* delayed = dynamic_cast<DelayedScalingQuantizer*>(&forward(slot)))
-    delayed->calibrate(x);
-}
-
-std::function<void()> QuantizedPass::backward_finish() const {
-  if (!first_ || !region_) return [] {};
-  return [region = region_] { region->update_backward(); };
 }
 
 }  // namespace assay::te

@@ -42,7 +42,10 @@ class QuantizedModule : public Module {
   // amax_history_bwd of delayed scaling; with a Custom recipe's n-th history
   // ".n" behind. Recipes without state have none. Sizes do not grow.
   std::vector<NamedTensor> extra_state() override;
-  // Into the histories there are, or kept for the pass that makes them.
+  // Histories of another length lose their last rows or get rows of zeros.
+  void check_extra_state(std::span<const NamedTensor> state) const override;
+  // Into the histories there are, or kept for the pass that makes them, which
+  // throws where its recipe has others.
   void load_extra_state(std::span<const NamedTensor> state) override;
 
  protected:
@@ -56,7 +59,7 @@ class QuantizedModule : public Module {
                                  const TensorParallel& tp);
 
  private:
-  void load_into_states();
+  void load_into(QuantizerStates& states);
   int gemms_;
   std::string module_type_;
   std::shared_ptr<AmaxReduction> reduction_;
@@ -92,7 +95,8 @@ class QuantizedPass {
   std::function<void()> backward_finish() const;
 
  private:
-  void follow_recomputes();
+  void restore(const QuantizedModule& module, const Recipe& recipe);
+  void stash(const QuantizedModule& module) const;
   std::shared_ptr<QuantizerStates> states_;
   std::shared_ptr<AutocastRegion> region_;
   bool calibrating_ = false, training_ = false, first_ = false;

@@ -50,6 +50,8 @@ RandomScope::RandomScope(const std::string& name)
 
 RandomScope::~RandomScope() { random_of_thread.current = before_; }
 
+const std::string& random_scope() { return random_of_thread.current; }
+
 DropoutState next_dropout_state() {
   RandomState& state = current_state();
   // One call takes four words of each element's stream (ops/dropout.h).

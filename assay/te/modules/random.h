@@ -51,6 +51,9 @@ class RandomScope {
   std::string before_;
 };
 
+// The name of the innermost scope.
+const std::string& random_scope();
+
 // The next draw of the current state, for one dropout or one attention call.
 DropoutState next_dropout_state();
 

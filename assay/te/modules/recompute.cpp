@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/te/modules/quantized_module.h"
+
 namespace assay::te {
 namespace {
 
@@ -15,6 +17,15 @@ bool recomputing() {
   return std::any_of(active.begin(), active.end(), [](const auto& a) {
     return a.phase == RecomputePhase::kSecond;
   });
+}
+
+RecomputePoint::Stash* RecomputePoint::find(const QuantizedModule& module,
+                                            const Recipe& recipe) {
+  for (Stash& stash : stashes_) {
+    if (stash.module == &module && same_recipe(*stash.states->recipe, recipe))
+      return &stash;
+  }
+  return nullptr;
 }
 
 RecomputePoint::Scope::Scope(RecomputePoint& point, RecomputePhase phase) {

@@ -6,11 +6,12 @@
 // are discarded, dropout masks are the same. What it computes is thus bit for
 // bit what the first pass would have kept. Scales are kept with the pass, not
 // in a queue of the module: passes may be run again in any order, any number
-// of times, and may contain passes that are recomputed themselves.
+// of times, whatever recipe the module has run under since, and may contain
+// passes that are recomputed themselves.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 
 namespace assay::te {
 
+class QuantizedModule;
 struct QuantizerStates;
 
 enum class RecomputePhase : std::uint8_t {
@@ -29,8 +31,10 @@ enum class RecomputePhase : std::uint8_t {
 // What a pass that is run twice must find again.
 class RecomputePoint {
  public:
-  // Histories and scales of one module's forward, before the first pass.
+  // One module's quantisers for one recipe, with histories and scales as they
+  // were before the first pass.
   struct Stash {
+    const QuantizedModule* module = nullptr;
     std::shared_ptr<QuantizerStates> states;
     std::vector<DelayedScalingState> histories;
     bool first_in_region = false;
@@ -41,6 +45,7 @@ class RecomputePoint {
   auto first(Forward&& forward) {
     autocast_ = autocast_state();
     random_ = random_states();
+    random_scope_ = random_scope();
     const Scope scope(*this, RecomputePhase::kFirst);
     return std::forward<Forward>(forward)();
   }
@@ -49,12 +54,15 @@ class RecomputePoint {
   template <typename Forward>
   auto second(Forward&& forward) {
     const RestoredRandom random(random_);
+    const RandomScope random_scope(random_scope_);
     const RestoredAutocast autocast(autocast_);
     const Scope scope(*this, RecomputePhase::kSecond);
     return std::forward<Forward>(forward)();
   }
 
-  std::map<const QuantizerStates*, Stash>& stashes() { return stashes_; }
+  // Null where the module has not run under this recipe.
+  Stash* find(const QuantizedModule& module, const Recipe& recipe);
+  void add(Stash stash) { stashes_.push_back(std::move(stash)); }
 
  private:
   struct RestoredRandom {
@@ -70,7 +78,8 @@ class RecomputePoint {
   };
   AutocastState autocast_;
   RandomStates random_;
-  std::map<const QuantizerStates*, Stash> stashes_;
+  std::string random_scope_;
+  std::vector<Stash> stashes_;
 };
 
 // The passes of this thread that are in progress, outermost first.

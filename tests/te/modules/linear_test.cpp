@@ -1,36 +1,12 @@
 #include "assay/te/modules/linear.h"
 
-
-#include "assay/base/error.h"
 #include "assay/te/modules/recompute.h"
 #include "assay/te/ops/gemm.h"
 #include "assay/te/quantize/current.h"
-#include "tests/te/modules/module_test.h"
+#include "tests/te/modules/linear_step.h"
 
 namespace assay::te {
 namespace {
-
-struct Step {
-  Tensor y, dx, dw, db;
-};
-
-Step run(Linear& layer, const Tensor& x, const Tensor& dy,
-         const LinearCall& call = {}) {
-  Linear::Context context;
-  Step step;
-  step.y = layer.forward(x, &context, call);
-  step.dx = layer.backward(dy, context);
-  step.dw = *layer.weight().grad;
-  if (layer.bias()) step.db = *layer.bias()->grad;
-  return step;
-}
-
-LinearOptions bf16(Device device = Device::kCpu) {
-  LinearOptions options;
-  options.params_dtype = DType::kBF16;
-  options.device = device;
-  return options;
-}
 
 TEST(Linear, MultipliesAndAddsTheBias) {
   Linear layer(2, 3);
@@ -175,24 +151,16 @@ TEST(Linear, NamesWhatItCannotTake) {
   LinearOptions options = bf16();
   options.name = "decoder.fc1";
   Linear layer(96, 32, options);
-  const auto message = [](auto&& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  };
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(message_of([&] {
               layer.forward(normal_tensor(DType::kBF16, {4, 95}, 1));
             }),
             "decoder.fc1: input: last dimension 95, expected 96");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(message_of([&] {
               layer.forward(normal_tensor(DType::kF32, {4, 96}, 1));
             }),
             "decoder.fc1: input: float32, expected the weight's bfloat16 "
             "outside of Autocast");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(message_of([&] {
               Autocast autocast{recipe::MXFP8BlockScaling{}};
               Linear::Context context;
               layer.forward(normal_tensor(DType::kBF16, {12, 96}, 1), &context);
