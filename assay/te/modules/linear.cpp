@@ -32,6 +32,7 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features,
 
 Tensor Linear::forward(const Tensor& x, Context* context,
                        const LinearCall& call) {
+  parameters_.follow_parts(options_.fuse_wgrad_accumulation);
   QuantizedPass pass(*this, context != nullptr);
   Tensor y = core_->forward(pass, {x, {}}, context ? &context->saved : nullptr,
                             call, !options_.return_bias);
@@ -41,10 +42,11 @@ Tensor Linear::forward(const Tensor& x, Context* context,
 }
 
 Tensor Linear::backward(const Tensor& dy, Context& context) {
+  const bool wanted = context.saved.need_dgrad;
   Tensor dx = core_->backward({dy, {}, {}}, context.saved);
   parameters_.distribute_gradients(options_.fuse_wgrad_accumulation);
   if (context.finish) context.finish();
-  observe(*this, "grad_input", dx);
+  if (wanted) observe(*this, "grad_input", dx);
   return dx;
 }
 

@@ -26,9 +26,6 @@ struct LinearOptions {
   // gives query_weight [64, in] and query_bias. Their sizes (of all ranks) add
   // up to out_features; every one is cut by itself.
   std::vector<std::pair<std::string, std::int64_t>> parameters_split = {};
-  // A column-parallel weight is that many blocks of rows, each cut by itself: 2
-  // where the rows are [gate; linear], so that every rank has its part of both.
-  int row_blocks = 1;
   bool fuse_wgrad_accumulation = false;
   bool delay_wgrad_compute = false;
   bool save_original_input = false;
@@ -52,8 +49,11 @@ class LinearParameters {
   Parameter& weight() { return *weight_; }
   Parameter* bias() { return bias_; }
   bool is_split() const { return !split_weights_.empty(); }
-  // Gives the split parameters their rows of the gradients that have come to
-  // the whole. Nothing where there is no split.
+  // Nothing where there is no split. Before a forward: the whole needs a
+  // gradient where a part does, in fp32 where a part has a main_grad (`fuse`).
+  void follow_parts(bool fuse);
+  // After a backward: gives the parts their rows of the gradients that have
+  // come to the whole.
   void distribute_gradients(bool fuse);
 
  private:

@@ -4,10 +4,8 @@
 
 #include "assay/te/check.h"
 #include "assay/te/modules/observer.h"
-#include "assay/te/ops/bias_grad.h"
 #include "assay/te/ops/grouped_gemm.h"
 #include "assay/te/parallel/collectives.h"
-#include "assay/te/quantize/delayed.h"
 #include "assay/te/quantize/hybrid.h"
 
 namespace assay::te {
@@ -17,11 +15,6 @@ namespace {
 bool has_two_directions(const Quantizer& quantizer) {
   return quantizer.mode() != ScalingMode::kTensor ||
          dynamic_cast<const HybridQuantizer*>(&quantizer) != nullptr;
-}
-
-// Of a tensor with both directions, the one that a wgrad reads.
-void keep_columnwise(QuantizedTensor& q) {
-  if (q.columnwise) q.rowwise.reset();
 }
 
 struct Multiples {
@@ -44,6 +37,10 @@ void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise) {
   } else {
     quantizer.set_usage({true, false});
   }
+}
+
+void keep_columnwise(QuantizedTensor& q) {
+  if (q.columnwise) q.rowwise.reset();
 }
 
 void check_quantizable(std::string_view module, std::string_view argument,
@@ -125,8 +122,7 @@ void LinearCore::check_input(const QuantizedPass& pass, const Shape& shape,
   if (gathers_input()) whole[0] *= options_.tp.size();
   if (training)
     check_quantizable(module_.name(), "input", whole, pass.recipe());
-  check_quantizable(module_.name(), options_.prefix + "weight", weight_.shape,
-                    pass.recipe());
+  check_quantizable(module_.name(), "weight", weight_.shape, pass.recipe());
 }
 
 Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
@@ -143,14 +139,6 @@ Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
                        pass.backward_override() == BackwardOverride::kNone;
   set_directions(q, true, columns);
   return &q;
-}
-
-std::unique_ptr<Quantizer> LinearCore::input_requantizer(
-    const QuantizedPass& pass) const {
-  if (!pass.quantizing() ||
-      pass.backward_override() == BackwardOverride::kHighPrecision)
-    return nullptr;
-  return pass.forward(3 * gemm_).clone();
 }
 
 GemmOptions LinearCore::fprop_options(bool add_bias,
@@ -178,6 +166,7 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
   if (saved) {
     saved->dtype = x.tensor ? x.tensor->dtype() : x.quantized->dtype;
     saved->need_dgrad = call.input_requires_grad;
+    saved->need_wgrad = weight_.requires_grad;
     saved->override = pass.backward_override();
   }
   if (pass.calibrating()) {
@@ -190,38 +179,18 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
           ? forward_quantized(pass, std::move(x), saved, call, options)
           : forward_plain(*x.tensor, saved, options);
   if (epilogue.pre_gelu) *epilogue.pre_gelu = std::move(result.pre_gelu);
-  return finish_output(std::move(result.d), add_bias);
-}
-
-GemmResult LinearCore::plain_product(const Tensor& x, const Tensor& w,
-                                     const GemmOptions& options) const {
-  if (!gathers_input()) return gemm_fprop(x, w, options);
-  return gemm_fprop(all_gather_first_dim(x, *options_.tp.group), w, options);
-}
-
-GemmResult LinearCore::quantized_product(const QuantizedTensor& x, bool local,
-                                         const QuantizedTensor& w,
-                                         GemmOptions options) const {
-  options.out_dtype = x.dtype;
-  options.round_bias_to_bf16 = x.dtype == DType::kF32;
-  if (!local) return gemm_fprop(x, w, options);
-  return gemm_fprop(all_gather_first_dim(x, *options_.tp.group), w, options);
-}
-
-Tensor LinearCore::forward_again(const Saved& saved) const {
-  const GemmOptions options = fprop_options(true, {});
-  if (!saved.states)
-    return plain_product(*saved.input, *saved.weight, options).d;
-  return quantized_product(*saved.input_quantized, saved.input_is_local,
-                           *saved.weight_quantized, options)
-      .d;
+  Tensor y = finish_output(std::move(result.d), add_bias);
+  if (saved) saved->rows = matrix_shape(y.shape()).rows;
+  return y;
 }
 
 GemmResult LinearCore::forward_plain(const Tensor& x, Saved* saved,
                                      const GemmOptions& options) {
   require_high_precision(module_.name(), "input", x);
   const Tensor w = plain_weight(x.dtype());
-  GemmResult y = plain_product(x, w, options);
+  const Tensor whole =
+      gathers_input() ? all_gather_first_dim(x, *options_.tp.group) : x;
+  GemmResult y = gemm_fprop(whole, w, options);
   if (saved) {
     if (weight_.requires_grad) saved->input = x;
     saved->input_is_local = gathers_input();
@@ -244,16 +213,21 @@ std::shared_ptr<const QuantizedTensor> LinearCore::quantized_weight(
             "what " + std::string(recipe_name(pass.recipe())) + " quantises");
     return weight_.quantized;
   }
-  const bool two = has_two_directions(q);
-  const bool usable =
-      cached_weight_ && (!columnwise || !two || cached_weight_->columnwise);
+  // A recomputation under an earlier recipe does not take what a later one
+  // has quantised.
+  const bool same = cached_weight_ && cached_for_ == pass.states();
+  const bool usable = same && (!columnwise || !has_two_directions(q) ||
+                               cached_weight_->columnwise);
   if (is_first_microbatch == false && usable) return cached_weight_;
   // One that is kept serves training passes to come.
   set_directions(q, true, columnwise || is_first_microbatch.has_value());
   auto fresh =
       std::make_shared<const QuantizedTensor>(q.quantize(*weight_.value));
   observe(module_, Role::kWeight, &*weight_.value, *fresh);
-  if (is_first_microbatch) cached_weight_ = fresh;
+  if (is_first_microbatch) {
+    cached_weight_ = fresh;
+    cached_for_ = pass.states();
+  }
   return fresh;
 }
 
@@ -285,7 +259,16 @@ GemmResult LinearCore::forward_quantized(const QuantizedPass& pass,
   const auto w =
       quantized_weight(pass, dgrad_columns, call.is_first_microbatch);
 
-  GemmResult y = quantized_product(*x.quantized, local, *w, options);
+  options.out_dtype = x.quantized->dtype;
+  options.round_bias_to_bf16 = x.quantized->dtype == DType::kF32;
+  GemmResult y;
+  if (local) {
+    const QuantizedTensor whole =
+        all_gather_first_dim(*x.quantized, *options_.tp.group);
+    y = gemm_fprop(whole, *w, options);
+  } else {
+    y = gemm_fprop(*x.quantized, *w, options);
+  }
   if (saved) {
     saved->states = pass.states();
     saved->weight_quantized = w;
@@ -304,8 +287,8 @@ void LinearCore::save_quantized(const QuantizedPass& pass, LinearInput x,
   const bool original = options_.save_original_input ||
                         saved.override == BackwardOverride::kHighPrecision;
   if (original) {
-    require(!std::holds_alternative<recipe::DelayedScaling>(pass.recipe()),
-            module_.name(), "save_original_input", "true",
+    require(pass.states()->forward->delayed.empty(), module_.name(),
+            "save_original_input", "true",
             "a recipe without history: x would be recorded twice");
     saved.input = std::move(x.tensor);
     saved.input_is_local = gathers_input();
@@ -314,158 +297,6 @@ void LinearCore::save_quantized(const QuantizedPass& pass, LinearInput x,
   if (saved.override == BackwardOverride::kNone) keep_columnwise(*x.quantized);
   saved.input_quantized = std::move(x.quantized);
   saved.input_is_local = local;
-}
-
-Quantizer* LinearCore::grad_quantizer(const Saved& saved) const {
-  if (!saved.states || saved.override != BackwardOverride::kNone)
-    return nullptr;
-  if (gathers_grad()) return nullptr;
-  Quantizer& q = saved.states->backward->at(2 * gemm_);
-  set_directions(q, saved.need_dgrad, weight_.requires_grad);
-  return &q;
-}
-
-Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved,
-                         const LinearGradEpilogue& epilogue) const {
-  require(!epilogue.add || options_.mode != ParallelMode::kColumn ||
-              options_.tp.size() == 1,
-          module_.name(), "epilogue", "before a sum over ranks", "none");
-  GemmOptions options;
-  options.alpha = epilogue.alpha;
-  if (epilogue.add) {
-    options.c = epilogue.add;
-    options.beta = 1;
-  }
-  options.out_dtype = saved.dtype;
-  Tensor dx;
-  if (saved.weight) {
-    dx = gemm_dgrad(dy, *saved.weight, options).d;
-  } else if (saved.override == BackwardOverride::kDequantized) {
-    const Tensor w = dequantize(*saved.weight_quantized, saved.dtype);
-    dx = gemm_dgrad(dy, w, options).d;
-  } else {
-    dx = gemm_dgrad(dy, *saved.weight_quantized, options).d;
-  }
-  if (options_.mode != ParallelMode::kColumn || options_.tp.size() == 1)
-    return dx;
-  Communicator& group = *options_.tp.group;
-  return options_.tp.sequence_parallel ? reduce_scatter_first_dim(dx, group)
-                                       : all_reduce_sum(dx, group);
-}
-
-Tensor LinearCore::input_for_wgrad(
-    const Saved& saved, std::optional<QuantizedTensor>& quantized) const {
-  Communicator* group = options_.tp.group.get();
-  if (saved.input) {
-    Tensor x = saved.input_is_local ? all_gather_first_dim(*saved.input, *group)
-                                    : *saved.input;
-    if (!saved.states || saved.override != BackwardOverride::kNone) return x;
-    Quantizer& q = saved.states->forward->at(3 * gemm_);
-    set_directions(q, false, true);
-    quantized = q.quantize(x);
-    return {};
-  }
-  quantized = saved.input_is_local
-                  ? all_gather_first_dim(*saved.input_quantized, *group)
-                  : *saved.input_quantized;
-  if (saved.override != BackwardOverride::kDequantized) return {};
-  Tensor x = dequantize(*quantized, saved.dtype);
-  quantized.reset();
-  return x;
-}
-
-void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x,
-                                 float alpha) {
-  const bool fused = options_.fuse_wgrad_accumulation && weight_.main_grad;
-  std::optional<Tensor>& sum = fused ? weight_.main_grad : weight_.grad;
-  GemmOptions options;
-  options.alpha = alpha;
-  if (matrix_shape(dy.shape()).rows == 0) {
-    // GEMMs of 1 x 128 blocks refuse a sum over no rows.
-    if (!sum) sum = Tensor::zeros(weight_.dtype, weight_.shape, weight_.device);
-  } else if (!sum) {
-    options.out_dtype = weight_.dtype;
-    sum = gemm_wgrad(dy, x, options).d;
-  } else {
-    options.beta = 1;
-    gemm_into(*sum, x, dy, GemmLayout::kNT, options);
-  }
-  weight_.grad_added_to_main_grad |= fused;
-}
-
-void LinearCore::wgrad(LinearGrad dy, Saved saved, float alpha) {
-  std::optional<QuantizedTensor> quantized;
-  const Tensor x = input_for_wgrad(saved, quantized);
-  const GemmOperand left =
-      dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor);
-  add_weight_grad(left, quantized ? GemmOperand(*quantized) : GemmOperand(x),
-                  alpha);
-}
-
-Tensor LinearCore::backward(LinearGrad dy, Saved& saved,
-                            const LinearGradEpilogue& epilogue) {
-  const Shape& shape = dy.tensor ? dy.tensor->shape() : dy.quantized->shape;
-  const std::int64_t columns = matrix_shape(shape).columns;
-  require(columns == weight_.shape[0], module_.name(), "grad_output",
-          "last dimension " + std::to_string(columns),
-          std::to_string(weight_.shape[0]));
-  if (dy.tensor)
-    require_dtype(module_.name(), "grad_output", *dy.tensor, {saved.dtype});
-  if (bias_ && bias_->requires_grad)
-    accumulate_grad(
-        *bias_,
-        dy.bias_grad ? *dy.bias_grad : te::bias_grad(*dy.tensor, bias_->dtype),
-        options_.fuse_wgrad_accumulation);
-
-  const bool quantizes =
-      saved.states && saved.override == BackwardOverride::kNone;
-  if (!dy.quantized && quantizes) {
-    Quantizer& q = saved.states->backward->at(2 * gemm_);
-    set_directions(q, saved.need_dgrad, weight_.requires_grad);
-    const bool local =
-        gathers_grad() && can_gather_quantized(q, shape, *options_.tp.group);
-    if (gathers_grad() && !local)
-      dy.tensor = all_gather_first_dim(*dy.tensor, *options_.tp.group);
-    dy.quantized = q.quantize(*dy.tensor);
-    if (local)
-      dy.quantized = all_gather_first_dim(*dy.quantized, *options_.tp.group);
-  } else if (gathers_grad() && !dy.quantized) {
-    dy.tensor = all_gather_first_dim(*dy.tensor, *options_.tp.group);
-  }
-  if (dy.quantized)
-    observe(module_, Role::kGradOutput, dy.tensor ? &*dy.tensor : nullptr,
-            *dy.quantized);
-
-  Tensor dx;
-  if (saved.need_dgrad)
-    dx = dgrad(
-        dy.quantized ? GemmOperand(*dy.quantized) : GemmOperand(*dy.tensor),
-        saved, epilogue);
-  if (weight_.requires_grad) {
-    if (dy.quantized) {
-      dy.tensor.reset();
-      keep_columnwise(*dy.quantized);
-    }
-    if (options_.delay_wgrad_compute) {
-      auto work = std::make_shared<std::pair<LinearGrad, Saved>>(
-          std::move(dy), std::exchange(saved, {}));
-      delayed_.push_back([this, work, alpha = epilogue.alpha] {
-        wgrad(std::move(work->first), std::move(work->second), alpha);
-      });
-    } else {
-      wgrad(std::move(dy), std::exchange(saved, {}), epilogue.alpha);
-    }
-  }
-  saved = {};
-  return dx;
-}
-
-void LinearCore::run_delayed() {
-  while (!delayed_.empty()) {
-    const auto work = std::move(delayed_.front());
-    delayed_.pop_front();
-    work();
-  }
 }
 
 void LinearCore::store_quantized(const QuantizedModelInitOptions& options) {
@@ -482,6 +313,7 @@ void LinearCore::store_quantized(const QuantizedModelInitOptions& options) {
 
 void LinearCore::on_new_quantizers() {
   cached_weight_.reset();
+  cached_for_.reset();
   if (!weight_.quantized) return;
   Quantizer& q = module_.quantizer_states()->forward->at(3 * gemm_ + 1);
   set_directions(q, true, true);

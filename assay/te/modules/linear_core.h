@@ -71,19 +71,20 @@ class LinearCore {
     ParallelMode mode = ParallelMode::kNone;
     TensorParallel tp = {};
     // Keeps x itself for backward, which quantises it there: less memory where
-    // x is kept by somebody else anyway. Not with delayed scaling.
+    // x is kept by somebody else anyway. Not with histories of maxima.
     bool save_original_input = false;
-    // Weight gradients are added to main_grad (float32) in the GEMM.
+    // Weight gradients are added to main_grad (float32) in the GEMM: always,
+    // where NVTE overwrites it in a first micro-batch (zero_grad() before).
     bool fuse_wgrad_accumulation = false;
     // Weight gradients wait for run_delayed().
     bool delay_wgrad_compute = false;
-    std::string prefix = {};  // of the weight in messages: "fc1_"
   };
 
   // What backward needs of a forward.
   struct Saved {
     DType dtype = DType::kF32;  // of the activations
-    bool need_dgrad = true;
+    bool need_dgrad = true, need_wgrad = true;
+    std::int64_t rows = -1;  // of y; -1: nothing is saved
     BackwardOverride override = BackwardOverride::kNone;
     std::shared_ptr<QuantizerStates> states;  // null: not quantised
     std::optional<Tensor> input;
@@ -104,20 +105,11 @@ class LinearCore {
   // quantiser, its directions set. Null where forward() wants the tensor.
   Quantizer* input_quantizer(const QuantizedPass& pass,
                              const Shape& input) const;
-  // A quantiser that gives in backward, of the same input, the bits that
-  // input_quantizer()'s gives now: an input that can be made again need not be
-  // kept. To be had before anything is quantised; set_directions() as the
-  // products to come need. Null where backward wants the tensor.
-  std::unique_ptr<Quantizer> input_requantizer(const QuantizedPass& pass) const;
   // `saved` null: inference. `add_bias` false: the caller adds it
   // (return_bias).
   Tensor forward(const QuantizedPass& pass, LinearInput x, Saved* saved,
                  const LinearCall& call, bool add_bias = true,
                  const LinearEpilogue& epilogue = {});
-
-  // The output of the forward again, bit for bit, from what it saved (its input
-  // rowwise). Not of row-parallel layers, nor under a backward override.
-  Tensor forward_again(const Saved& saved) const;
 
   // The same for what flows back.
   Quantizer* grad_quantizer(const Saved& saved) const;
@@ -143,19 +135,11 @@ class LinearCore {
 
   const Options& options() const { return options_; }
 
-  // Whether the input is this rank's rows of what the product reads.
-  bool gathers_input() const;
-  bool weight_requires_grad() const { return weight_.requires_grad; }
-
  private:
+  bool gathers_input() const;
   bool gathers_grad() const;
   GemmOptions fprop_options(bool add_bias,
                             const LinearEpilogue& epilogue) const;
-  GemmResult plain_product(const Tensor& x, const Tensor& w,
-                           const GemmOptions& options) const;
-  GemmResult quantized_product(const QuantizedTensor& x, bool local,
-                               const QuantizedTensor& w,
-                               GemmOptions options) const;
   GemmResult forward_plain(const Tensor& x, Saved* saved,
                            const GemmOptions& options);
   GemmResult forward_quantized(const QuantizedPass& pass, LinearInput x,
@@ -168,6 +152,9 @@ class LinearCore {
                       Saved& saved) const;
   void check_input(const QuantizedPass& pass, const Shape& shape,
                    bool training) const;
+  void add_bias_grad(const LinearGrad& dy);
+  void check_grad(const LinearGrad& dy, const Shape& shape,
+                  const Saved& saved) const;
   Tensor input_for_wgrad(const Saved& saved,
                          std::optional<QuantizedTensor>& quantized) const;
   Tensor dgrad(const GemmOperand& dy, const Saved& saved,
@@ -182,12 +169,15 @@ class LinearCore {
   Parameter* bias_;
   Options options_;
   std::shared_ptr<const QuantizedTensor> cached_weight_;
+  std::shared_ptr<QuantizerStates> cached_for_;  // what quantised it
   std::deque<std::function<void()>> delayed_;
 };
 
 // Sets which directions a quantiser fills; per-tensor codes serve every product
 // from one.
 void set_directions(Quantizer& quantizer, bool rowwise, bool columnwise);
+// Of a tensor with both directions, the one that a wgrad reads.
+void keep_columnwise(QuantizedTensor& q);
 
 // Throws Error{kUsage} "fc1: input: 12 rows, expected a multiple of 8 ..." for
 // a shape that the recipe's GEMMs cannot take (NVTE: assert_dim_for_fp8_exec
