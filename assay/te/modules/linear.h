@@ -26,6 +26,9 @@ struct LinearOptions {
   // gives query_weight [64, in] and query_bias. Their sizes (of all ranks) add
   // up to out_features; every one is cut by itself.
   std::vector<std::pair<std::string, std::int64_t>> parameters_split = {};
+  // A column-parallel weight is that many blocks of rows, each cut by itself: 2
+  // where the rows are [gate; linear], so that every rank has its part of both.
+  int row_blocks = 1;
   bool fuse_wgrad_accumulation = false;
   bool delay_wgrad_compute = false;
   bool save_original_input = false;

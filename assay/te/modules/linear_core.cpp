@@ -122,7 +122,8 @@ void LinearCore::check_input(const QuantizedPass& pass, const Shape& shape,
   if (gathers_input()) whole[0] *= options_.tp.size();
   if (training)
     check_quantizable(module_.name(), "input", whole, pass.recipe());
-  check_quantizable(module_.name(), "weight", weight_.shape, pass.recipe());
+  check_quantizable(module_.name(), options_.prefix + "weight", weight_.shape,
+                    pass.recipe());
 }
 
 Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
@@ -139,6 +140,14 @@ Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
                        pass.backward_override() == BackwardOverride::kNone;
   set_directions(q, true, columns);
   return &q;
+}
+
+std::unique_ptr<Quantizer> LinearCore::input_requantizer(
+    const QuantizedPass& pass) const {
+  if (!pass.quantizing() ||
+      pass.backward_override() == BackwardOverride::kHighPrecision)
+    return nullptr;
+  return pass.forward(3 * gemm_).clone();
 }
 
 GemmOptions LinearCore::fprop_options(bool add_bias,
@@ -184,13 +193,35 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
   return y;
 }
 
+GemmResult LinearCore::plain_product(const Tensor& x, const Tensor& w,
+                                     const GemmOptions& options) const {
+  if (!gathers_input()) return gemm_fprop(x, w, options);
+  return gemm_fprop(all_gather_first_dim(x, *options_.tp.group), w, options);
+}
+
+GemmResult LinearCore::quantized_product(const QuantizedTensor& x, bool local,
+                                         const QuantizedTensor& w,
+                                         GemmOptions options) const {
+  options.out_dtype = x.dtype;
+  options.round_bias_to_bf16 = x.dtype == DType::kF32;
+  if (!local) return gemm_fprop(x, w, options);
+  return gemm_fprop(all_gather_first_dim(x, *options_.tp.group), w, options);
+}
+
+Tensor LinearCore::forward_again(const Saved& saved) const {
+  const GemmOptions options = fprop_options(true, {});
+  if (!saved.states)
+    return plain_product(*saved.input, *saved.weight, options).d;
+  return quantized_product(*saved.input_quantized, saved.input_is_local,
+                           *saved.weight_quantized, options)
+      .d;
+}
+
 GemmResult LinearCore::forward_plain(const Tensor& x, Saved* saved,
                                      const GemmOptions& options) {
   require_high_precision(module_.name(), "input", x);
   const Tensor w = plain_weight(x.dtype());
-  const Tensor whole =
-      gathers_input() ? all_gather_first_dim(x, *options_.tp.group) : x;
-  GemmResult y = gemm_fprop(whole, w, options);
+  GemmResult y = plain_product(x, w, options);
   if (saved) {
     if (weight_.requires_grad) saved->input = x;
     saved->input_is_local = gathers_input();
@@ -259,16 +290,7 @@ GemmResult LinearCore::forward_quantized(const QuantizedPass& pass,
   const auto w =
       quantized_weight(pass, dgrad_columns, call.is_first_microbatch);
 
-  options.out_dtype = x.quantized->dtype;
-  options.round_bias_to_bf16 = x.quantized->dtype == DType::kF32;
-  GemmResult y;
-  if (local) {
-    const QuantizedTensor whole =
-        all_gather_first_dim(*x.quantized, *options_.tp.group);
-    y = gemm_fprop(whole, *w, options);
-  } else {
-    y = gemm_fprop(*x.quantized, *w, options);
-  }
+  GemmResult y = quantized_product(*x.quantized, local, *w, options);
   if (saved) {
     saved->states = pass.states();
     saved->weight_quantized = w;

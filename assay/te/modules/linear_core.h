@@ -78,6 +78,7 @@ class LinearCore {
     bool fuse_wgrad_accumulation = false;
     // Weight gradients wait for run_delayed().
     bool delay_wgrad_compute = false;
+    std::string prefix = {};  // of the weight in messages: "fc1_"
   };
 
   // What backward needs of a forward.
@@ -105,11 +106,20 @@ class LinearCore {
   // quantiser, its directions set. Null where forward() wants the tensor.
   Quantizer* input_quantizer(const QuantizedPass& pass,
                              const Shape& input) const;
+  // A quantiser that gives in backward, of the same input, the bits that
+  // input_quantizer()'s gives now: an input that can be made again need not be
+  // kept. To be had before anything is quantised; set_directions() as the
+  // products to come need. Null where backward wants the tensor.
+  std::unique_ptr<Quantizer> input_requantizer(const QuantizedPass& pass) const;
   // `saved` null: inference. `add_bias` false: the caller adds it
   // (return_bias).
   Tensor forward(const QuantizedPass& pass, LinearInput x, Saved* saved,
                  const LinearCall& call, bool add_bias = true,
                  const LinearEpilogue& epilogue = {});
+
+  // The output of the forward again, bit for bit, from what it saved (its input
+  // rowwise). Not of row-parallel layers, nor under a backward override.
+  Tensor forward_again(const Saved& saved) const;
 
   // The same for what flows back.
   Quantizer* grad_quantizer(const Saved& saved) const;
@@ -135,11 +145,19 @@ class LinearCore {
 
   const Options& options() const { return options_; }
 
- private:
+  // Whether the input is this rank's rows of what the product reads.
   bool gathers_input() const;
+  bool weight_requires_grad() const { return weight_.requires_grad; }
+
+ private:
   bool gathers_grad() const;
   GemmOptions fprop_options(bool add_bias,
                             const LinearEpilogue& epilogue) const;
+  GemmResult plain_product(const Tensor& x, const Tensor& w,
+                           const GemmOptions& options) const;
+  GemmResult quantized_product(const QuantizedTensor& x, bool local,
+                               const QuantizedTensor& w,
+                               GemmOptions options) const;
   GemmResult forward_plain(const Tensor& x, Saved* saved,
                            const GemmOptions& options);
   GemmResult forward_quantized(const QuantizedPass& pass, LinearInput x,

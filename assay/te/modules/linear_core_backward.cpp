@@ -73,13 +73,13 @@ void LinearCore::add_weight_grad(const GemmOperand& dy, const GemmOperand& x,
   std::optional<Tensor>& sum = fused ? weight_.main_grad : weight_.grad;
   GemmOptions options;
   options.alpha = alpha;
-  const bool nothing = matrix_shape(dy.shape()).rows == 0;
-  if (!sum && nothing) {
-    sum = Tensor::zeros(weight_.dtype, weight_.shape, weight_.device);
+  if (matrix_shape(dy.shape()).rows == 0) {
+    // GEMMs of 1 x 128 blocks refuse a sum over no rows.
+    if (!sum) sum = Tensor::zeros(weight_.dtype, weight_.shape, weight_.device);
   } else if (!sum) {
     options.out_dtype = weight_.dtype;
     sum = gemm_wgrad(dy, x, options).d;
-  } else if (!nothing) {
+  } else {
     options.beta = 1;
     gemm_into(*sum, x, dy, GemmLayout::kNT, options);
   }

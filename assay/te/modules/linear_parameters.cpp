@@ -2,53 +2,10 @@
 
 #include "assay/te/check.h"
 #include "assay/te/modules/linear.h"
+#include "assay/te/modules/parameter_init.h"
 
 namespace assay::te {
 namespace {
-
-// Rows [begin, begin + count) of a contiguous matrix or vector: a view.
-Tensor row_view(const Tensor& whole, std::int64_t begin, std::int64_t count) {
-  Tensor part = whole;
-  const std::int64_t columns = whole.shape().size() > 1 ? whole.shape()[1] : 1;
-  part.view.shape[0] = count;
-  part.view.data += static_cast<std::size_t>(
-      storage_bytes(whole.dtype(), begin * columns).value());
-  return part;
-}
-
-// This rank's rows (dim 0) or columns (dim 1) of a whole matrix or vector.
-Tensor cut(const Tensor& whole, int dim, int ranks, int rank) {
-  if (ranks == 1) return whole;
-  if (dim == 0) {
-    const std::int64_t rows = whole.shape()[0] / ranks;
-    return contiguous(row_view(whole, rank * rows, rows));
-  }
-  Tensor part = whole;
-  const std::int64_t columns = whole.shape()[1] / ranks;
-  part.view.strides = {whole.shape()[1], 1};
-  part.view.shape[1] = columns;
-  part.view.data += static_cast<std::size_t>(
-      storage_bytes(whole.dtype(), rank * columns).value());
-  return contiguous(part);
-}
-
-Parameter make(Tensor value) {
-  Parameter p;
-  p.shape = value.shape();
-  p.dtype = value.dtype();
-  p.device = value.device;
-  p.value = std::move(value);
-  return p;
-}
-
-Tensor initialised(const Shape& shape, const LinearOptions& options,
-                   const InitMethod& init) {
-  // Initialised as on the CPU: the same values on every device.
-  Tensor t = Tensor::zeros(options.params_dtype, shape);
-  if (init) init(t, next_init_seed());
-  t.device = options.device;
-  return t;
-}
 
 // The rows of one name, of all ranks and of this one.
 struct Piece {
@@ -70,7 +27,9 @@ std::vector<Piece> pieces_of(const std::string& module,
   }
   if (pieces.empty()) {
     pieces.push_back({prefix, out_features,
-                      shard_size(module, "out_features", out_features, ranks)});
+                      shard_size(module, "out_features", out_features,
+                                 ranks * options.row_blocks) *
+                          options.row_blocks});
     return pieces;
   }
   require(total == out_features, module, "parameters_split",
@@ -94,6 +53,7 @@ LinearParameters::LinearParameters(const std::string& module_name,
                 Tensor::zeros(options.params_dtype, {0}),
                 {DType::kF32, DType::kBF16, DType::kF16});
   const int ranks = options.tp.size(), rank = options.tp.rank();
+  const int blocks = options.parameters_split.empty() ? options.row_blocks : 1;
   const bool row = options.parallel_mode == ParallelMode::kRow;
   const bool column = options.parallel_mode == ParallelMode::kColumn;
   if (row) shard_size(module_name, "in_features", in_features, ranks);
@@ -107,11 +67,13 @@ LinearParameters::LinearParameters(const std::string& module_name,
     if (options.parallel_mode == ParallelMode::kNone) return;
     p.tensor_model_parallel = true;
     p.partition_dim = row ? 1 : 0;
+    if (column) p.partition_stride = blocks;
   };
   const auto mark_bias = [&](Parameter& p) {
     if (column) {
       p.tensor_model_parallel = true;
       p.partition_dim = 0;
+      p.partition_stride = blocks;
     }
     if (row) p.sequence_parallel = options.tp.sequence_parallel;
   };
@@ -124,40 +86,42 @@ LinearParameters::LinearParameters(const std::string& module_name,
   Tensor bias = Tensor::zeros(options.params_dtype, {mine}, options.device);
   std::int64_t at = 0;
   for (const Piece& piece : pieces) {
-    const Tensor whole = initialised({piece.whole, in_features}, options, init);
+    const Tensor whole = initialised(
+        options.params_dtype, {piece.whole, in_features}, options.device, init);
     const Tensor shard =
-        row || column ? cut(whole, row ? 1 : 0, ranks, rank) : whole;
+        row || column ? cut(whole, row ? 1 : 0, ranks, rank, blocks) : whole;
     Tensor rows = row_view(weight, at, piece.mine);
     const auto bytes = shard.view.bytes();
     if (!bytes.empty())
       std::memcpy(rows.mutable_data(), bytes.data(), bytes.size());
     if (split) {
-      split_weights_.push_back(&add(piece.name + "weight", make(rows)));
+      split_weights_.push_back(
+          &add(piece.name + "weight", make_parameter(rows)));
       mark_weight(*split_weights_.back());
     }
     at += piece.mine;
   }
   if (split) {
-    whole_weight_ = std::make_unique<Parameter>(make(weight));
+    whole_weight_ = std::make_unique<Parameter>(make_parameter(weight));
     weight_ = whole_weight_.get();
   } else {
-    weight_ = &add(prefix + "weight", make(weight));
+    weight_ = &add(prefix + "weight", make_parameter(weight));
     mark_weight(*weight_);
   }
   if (!options.bias) return;
   at = 0;
   for (const Piece& piece : pieces) {
     if (!split) break;
-    split_biases_.push_back(
-        &add(piece.name + "bias", make(row_view(bias, at, piece.mine))));
+    split_biases_.push_back(&add(
+        piece.name + "bias", make_parameter(row_view(bias, at, piece.mine))));
     mark_bias(*split_biases_.back());
     at += piece.mine;
   }
   if (split) {
-    whole_bias_ = std::make_unique<Parameter>(make(bias));
+    whole_bias_ = std::make_unique<Parameter>(make_parameter(bias));
     bias_ = whole_bias_.get();
   } else {
-    bias_ = &add(prefix + "bias", make(bias));
+    bias_ = &add(prefix + "bias", make_parameter(bias));
     mark_bias(*bias_);
   }
 }
