@@ -1,3 +1,4 @@
+#include <numeric>
 #include <string>
 
 #include "assay/te/check.h"
@@ -41,37 +42,38 @@ QuantizedTensor prepared(const QuantizedTensor& x) {
   return slice_rows(x, all).front();
 }
 
+std::span<std::byte> writable_bytes(Tensor& t) {
+  return {t.mutable_data(), t.view.bytes().size()};
+}
+
+std::int64_t sum_of(std::span<const std::int64_t> values) {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
 std::vector<QuantizedTensor> exchange_rows(
     const QuantizedTensor& x, std::span<const std::int64_t> send_counts,
     std::span<const std::int64_t> receive_counts, Communicator& group) {
+  std::vector<std::int64_t> sent, received;
+  for (const std::int64_t rows : send_counts)
+    sent.push_back(packed_size(x, rows));
+  for (const std::int64_t rows : receive_counts)
+    received.push_back(packed_size(x, rows));
+  Tensor from = Tensor::empty(DType::kU8, {sum_of(sent)});
+  Tensor to = Tensor::empty(DType::kU8, {sum_of(received)});
   const auto slices = slice_rows(x, send_counts);
-  std::vector<QuantizedTensor> received;
-  std::vector<std::int64_t> sent_bytes, received_bytes;
-  std::int64_t to_send = 0, to_receive = 0;
-  for (const QuantizedTensor& slice : slices) {
-    sent_bytes.push_back(packed_size(slice));
-    to_send += sent_bytes.back();
-  }
-  for (const std::int64_t rows : receive_counts) {
-    received.push_back(empty_rows(x, rows));
-    received_bytes.push_back(packed_size(received.back()));
-    to_receive += received_bytes.back();
-  }
-  Tensor from = Tensor::empty(DType::kU8, {to_send});
-  Tensor to = Tensor::empty(DType::kU8, {to_receive});
   std::byte* next = from.mutable_data();
   for (std::size_t r = 0; r < slices.size(); ++r) {
     pack(slices[r], next);
-    next += sent_bytes[r];
+    next += sent[r];
   }
-  group.all_to_all(from.view.bytes(), sent_bytes,
-                   {to.mutable_data(), to.view.bytes().size()}, received_bytes);
-  const std::byte* arrived = to.view.data;
+  group.all_to_all(from.view.bytes(), sent, writable_bytes(to), received);
+  std::vector<QuantizedTensor> out;
+  std::int64_t begin = 0;
   for (std::size_t r = 0; r < received.size(); ++r) {
-    unpack(arrived, received[r]);
-    arrived += received_bytes[r];
+    out.push_back(unpack(x, receive_counts[r], to, begin));
+    begin += received[r];
   }
-  return received;
+  return out;
 }
 
 }  // namespace
@@ -85,17 +87,14 @@ QuantizedTensor all_gather_first_dim(const QuantizedTensor& x,
     return to_string(x.shape) + " " + kind_of(x);
   });
   const QuantizedTensor own = prepared(x);
-  const std::int64_t bytes = packed_size(own);
+  const std::int64_t bytes = packed_size(own, own.shape[0]);
   Tensor from = Tensor::empty(DType::kU8, {bytes});
   Tensor to = Tensor::empty(DType::kU8, {bytes * group.size()});
   pack(own, from.mutable_data());
-  group.all_gather(from.view.bytes(),
-                   {to.mutable_data(), to.view.bytes().size()});
+  group.all_gather(from.view.bytes(), writable_bytes(to));
   std::vector<QuantizedTensor> parts;
-  for (int r = 0; r < group.size(); ++r) {
-    parts.push_back(empty_rows(x, own.shape[0]));
-    unpack(to.view.data + r * bytes, parts.back());
-  }
+  for (int r = 0; r < group.size(); ++r)
+    parts.push_back(unpack(own, own.shape[0], to, r * bytes));
   QuantizedTensor out = concatenate_rows(parts);
   out.shape = x.shape;
   out.shape[0] *= group.size();

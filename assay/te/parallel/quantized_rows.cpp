@@ -17,11 +17,6 @@ using Direction = std::optional<QuantizedData> QuantizedTensor::*;
 constexpr Direction kDirections[] = {&QuantizedTensor::rowwise,
                                      &QuantizedTensor::columnwise};
 
-bool is_transposed(const QuantizedData& q) {
-  return q.columnwise && q.mode != ScalingMode::kMXFP8 &&
-         q.mode != ScalingMode::kIdentity;
-}
-
 bool has_block_scales(const QuantizedData& q) {
   return q.mode != ScalingMode::kTensor && q.mode != ScalingMode::kIdentity;
 }
@@ -31,7 +26,7 @@ bool has_amax_per_row(const QuantizedData& q) {
 }
 
 // The dimension of data and compact scales that runs along the rows.
-int row_dim(const QuantizedData& q) { return is_transposed(q) ? 1 : 0; }
+int row_dim(const QuantizedData& q) { return is_data_transposed(q) ? 1 : 0; }
 
 // Compact, contiguous, data as a matrix.
 QuantizedData plain_form(std::string_view op, const QuantizedData& q,
@@ -39,7 +34,7 @@ QuantizedData plain_form(std::string_view op, const QuantizedData& q,
   QuantizedData out =
       with_layout(check_quantized(op, q, shape), shape, ScaleLayout::kCompact);
   const auto [m, k] = matrix_shape(shape);
-  out.data.view.shape = is_transposed(q) ? Shape{k, m} : Shape{m, k};
+  out.data.view.shape = is_data_transposed(q) ? Shape{k, m} : Shape{m, k};
   return out;
 }
 

@@ -16,12 +16,6 @@ std::int64_t blocks(std::int64_t n, std::int64_t of) {
   return (n + of - 1) / of;
 }
 
-// MXFP8 and kIdentity keep columnwise data as M x K.
-bool is_transposed(const QuantizedData& q) {
-  return q.columnwise && q.mode != ScalingMode::kMXFP8 &&
-         q.mode != ScalingMode::kIdentity;
-}
-
 DType scale_dtype(ScalingMode mode) {
   if (mode == ScalingMode::kMXFP8) return DType::kE8M0;
   if (mode == ScalingMode::kNVFP4) return DType::kE4M3FN;
@@ -51,11 +45,11 @@ void check_data(std::string_view op, const QuantizedData& q,
                 const Shape& shape) {
   const auto [m, k] = matrix_shape(shape);
   const Shape& s = q.data.shape();
-  const Shape stored = is_transposed(q) ? Shape{k, m} : Shape{m, k};
+  const Shape stored = is_data_transposed(q) ? Shape{k, m} : Shape{m, k};
   bool fits = s == stored;
   if (q.mode == ScalingMode::kTensor || q.mode == ScalingMode::kIdentity) {
-    const bool outer = is_transposed(q) ? !s.empty() && s[0] == k
-                                        : matrix_shape(s).columns == k;
+    const bool outer = is_data_transposed(q) ? !s.empty() && s[0] == k
+                                             : matrix_shape(s).columns == k;
     fits = fits || (outer && q.data.numel() == m * k);
   }
   require(fits, op, "data", "shape " + to_string(s), to_string(stored));
@@ -75,6 +69,11 @@ Tensor checked_amax(std::string_view op, const QuantizedData& q) {
 }
 
 }  // namespace
+
+bool is_data_transposed(const QuantizedData& q) {
+  return q.columnwise && q.mode != ScalingMode::kMXFP8 &&
+         q.mode != ScalingMode::kIdentity;
+}
 
 Shape scale_inv_shape(const QuantizedData& q, const Shape& shape) {
   if (q.mode == ScalingMode::kIdentity) return {};

@@ -7,6 +7,9 @@
 
 namespace assay::te {
 
+// Whether the data are K x M: columnwise ones, but for MXFP8 and kIdentity.
+bool is_data_transposed(const QuantizedData& q);
+
 // Shape of `scale_inv` of an M x K matrix in q.layout; {} for kIdentity.
 Shape scale_inv_shape(const QuantizedData& q, const Shape& shape);
 
