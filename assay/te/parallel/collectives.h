@@ -78,11 +78,15 @@ std::vector<QuantizedTensor> all_to_all_rows(
 // [n / size, ...]. Rowwise data where there are.
 Tensor reduce_scatter_first_dim(const QuantizedTensor& x, DType out,
                                 Communicator& group);
-// Whether the above can be done for this recipe's quantiser and shape; else
-// the values are gathered in their dtype and quantised afterwards, as NVTE
-// does for formats it cannot gather.
+// Whether the above can be done for this recipe's quantiser and shape of a
+// rank's rows.
 bool can_gather_quantized(const Quantizer& quantizer, const Shape& local,
                           const Communicator& group);
+// x of all ranks, quantised: by this rank and gathered as codes where that can
+// be done; else the values are gathered in their dtype and quantised
+// afterwards, as NVTE does for formats it cannot gather.
+QuantizedTensor all_gather_first_dim(const Tensor& x, Quantizer& quantizer,
+                                     Communicator& group);
 
 // The maximum over the group, NaN skipped: for quantisers and for histories.
 std::shared_ptr<AmaxReduction> group_amax_reduction(

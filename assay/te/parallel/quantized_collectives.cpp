@@ -22,20 +22,6 @@ void check(std::string_view op, const QuantizedTensor& x) {
   if (x.columnwise) check_quantized(op, *x.columnwise, x.shape);
 }
 
-// The rows of every rank end where blocks do.
-void require_whole_blocks(std::string_view op, const QuantizedTensor& x) {
-  const std::int64_t rows = matrix_shape(x.shape).rows;
-  for (const auto* q : {&x.rowwise, &x.columnwise}) {
-    if (!*q) continue;
-    const std::int64_t block = rows_of_a_scale(**q);
-    require(rows % block == 0, op, "x", std::to_string(rows) + " rows a rank",
-            "a multiple of " + std::to_string(block) + " for " +
-                ((*q)->columnwise ? "columnwise " : "rowwise ") +
-                std::string(scaling_mode_name((*q)->mode)) +
-                ": else blocks of the whole would cross ranks");
-  }
-}
-
 // Contiguous, data as a matrix: what pack() takes.
 QuantizedTensor prepared(const QuantizedTensor& x) {
   const std::int64_t all[] = {matrix_shape(x.shape).rows};
@@ -99,6 +85,13 @@ QuantizedTensor all_gather_first_dim(const QuantizedTensor& x,
   out.shape = x.shape;
   out.shape[0] *= group.size();
   return out;
+}
+
+QuantizedTensor all_gather_first_dim(const Tensor& x, Quantizer& quantizer,
+                                     Communicator& group) {
+  if (can_gather_quantized(quantizer, x.shape(), group))
+    return all_gather_first_dim(quantizer.quantize(x), group);
+  return quantizer.quantize(all_gather_first_dim(x, group));
 }
 
 std::vector<QuantizedTensor> all_to_all_rows(

@@ -191,6 +191,20 @@ std::int64_t rows_of_a_scale(const QuantizedData& q) {
   return 128;
 }
 
+void require_whole_blocks(std::string_view op, const QuantizedTensor& x) {
+  const std::int64_t rows = matrix_shape(x.shape).rows;
+  for (const Direction direction : kDirections) {
+    if (!(x.*direction)) continue;
+    const QuantizedData& q = *(x.*direction);
+    const std::int64_t block = rows_of_a_scale(q);
+    require(rows % block == 0, op, "x", std::to_string(rows) + " rows a rank",
+            "a multiple of " + std::to_string(block) + " for " +
+                (q.columnwise ? "columnwise " : "rowwise ") +
+                std::string(scaling_mode_name(q.mode)) +
+                ": else blocks of the whole would cross ranks");
+  }
+}
+
 std::vector<QuantizedTensor> slice_rows(const QuantizedTensor& x,
                                         std::span<const std::int64_t> rows) {
   const auto [m, k] = matrix_shape(x.shape);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "assay/te/quantize/quantized_tensor.h"
@@ -20,6 +21,10 @@ namespace assay::te {
 // Rows that one scale belongs to along M, in the compact layout: cuts are
 // multiples of it. 1 where a scale belongs to one row or to the whole tensor.
 std::int64_t rows_of_a_scale(const QuantizedData& q);
+
+// Throws Error{kUsage} naming `op` where x's rows do not end where the blocks
+// of its directions do: more rows below them would share the last block.
+void require_whole_blocks(std::string_view op, const QuantizedTensor& x);
 
 // Consecutive groups of rows[g] rows, each a quantised tensor of shape
 // [rows[g], K] with the bytes of its own. Throws Error{kUsage} where the counts

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "assay/te/ops/transpose.h"
 #include "tests/te/parallel/parallel_test.h"
 
 namespace assay::te {
@@ -71,15 +72,22 @@ void expect_within_reordered_sum(const Tensor& actual, const Tensor& expected,
 
 Tensor magnitude(const Tensor& x, const Tensor& w) {
   const std::int64_t k = w.shape()[1], n = w.shape()[0], m = x.numel() / k;
-  Tensor out = Tensor::zeros(DType::kF64, {m, n});
-  const auto at = [](const Tensor& t, std::int64_t i) {
-    return std::abs(load_as_double(t.dtype(), t.view.data, i));
+  const auto magnitudes = [](const Tensor& t) {
+    std::vector<double> out(static_cast<std::size_t>(t.numel()));
+    load_as_doubles(t.dtype(), t.view.data, 0, t.numel(), out.data());
+    for (double& value : out) value = std::abs(value);
+    return out;
   };
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t p = 0; p < k; ++p)
-        out.mutable_data<double>()[i * n + j] +=
-            at(x, i * k + p) * at(w, j * k + p);
+  const auto xs = magnitudes(x), ws = magnitudes(transpose(w));
+  Tensor out = Tensor::zeros(DType::kF64, {m, n});
+  for (std::int64_t i = 0; i < m; ++i) {
+    double* row = out.mutable_data<double>() + i * n;
+    for (std::int64_t p = 0; p < k; ++p) {
+      const double factor = xs[static_cast<std::size_t>(i * k + p)];
+      const double* terms = ws.data() + p * n;
+      for (std::int64_t j = 0; j < n; ++j) row[j] += factor * terms[j];
+    }
+  }
   return out;
 }
 

@@ -9,14 +9,17 @@ namespace {
 
 // Ranks but the first are silent until something fails.
 class FailurePrinter : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo& test) override {
+    name_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
+  // GoogleTest holds its lock here: nothing of it may be asked.
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s\n%s:%d\n%s\n", group()->rank(),
-                 test ? test->test_suite_name() : "", test ? test->name() : "",
-                 result.file_name() ? result.file_name() : "",
+    std::fprintf(stderr, "rank %d: %s\n%s:%d\n%s\n", group()->rank(),
+                 name_.c_str(), result.file_name() ? result.file_name() : "",
                  result.line_number(), result.message());
   }
+  std::string name_;
 };
 
 // Other ranks may be waiting for what this one does not do any more: an exit
