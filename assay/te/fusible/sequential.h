@@ -108,7 +108,7 @@ class Sequential : public Module {
                            Context& context);
 
   // false: every operation by itself, quantising what it reads. For tests and
-  // measurements; passes in between must agree.
+  // measurements; contexts do not depend on it.
   void set_fusion(bool on) { fuse_ = on; }
   // What a pass under `recipe` (null: without) runs, line by line:
   //   forward
