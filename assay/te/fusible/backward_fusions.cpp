@@ -77,8 +77,7 @@ Value add_rmsnorm(Value grad, Steps steps) {
   auto& norm = static_cast<RMSNorm&>(*steps[1].operation);
   require_shape(steps[0].operation->name(), "gradient of the extra output",
                 steps[0].extra_output_grads[0], shape_of(grad));
-  return norm.backward_add(std::move(grad), steps[1],
-                           &steps[0].extra_output_grads[0]);
+  return norm.backward_add(grad, steps[1], &steps[0].extra_output_grads[0]);
 }
 
 std::size_t match_activation_bias(Operations ops,

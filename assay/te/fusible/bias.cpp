@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "assay/te/check.h"
+#include "assay/te/modules/parameter_init.h"
 #include "assay/te/ops/bias_grad.h"
 #include "assay/te/ops/residual.h"
 
@@ -14,11 +15,8 @@ Parameter zeros(std::int64_t size, const BiasOptions& options) {
   const bool cut = options.tensor_parallel && options.group.size() > 1;
   const std::int64_t mine =
       cut ? shard_size("Bias", "size", size, options.group.size()) : size;
-  Parameter p;
-  p.shape = {mine};
-  p.dtype = options.dtype;
-  p.device = options.device;
-  p.value = Tensor::zeros(options.dtype, p.shape, options.device);
+  Parameter p =
+      make_parameter(Tensor::zeros(options.dtype, {mine}, options.device));
   if (cut) {
     p.tensor_model_parallel = true;
     p.partition_dim = 0;

@@ -6,6 +6,7 @@
 #include "assay/base/parallel.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
+#include "assay/te/modules/parameter_init.h"
 #include "assay/te/ops/grouped_gemm.h"
 #include "assay/te/ops/split.h"
 #include "assay/te/splits.h"
@@ -63,16 +64,9 @@ GroupedLinear::GroupedLinear(int num_groups, std::int64_t in_features,
 Parameter& GroupedLinear::add_linear(const std::string& name,
                                      const Shape& shape,
                                      const InitMethod& init) {
-  Parameter p;
-  p.shape = shape;
-  p.dtype = options_.dtype;
-  p.device = options_.device;
-  // Initialised as on the CPU: the same values on every device.
-  Tensor value = Tensor::zeros(options_.dtype, shape);
-  if (init) init(value, next_init_seed());
-  value.device = options_.device;
-  p.value = std::move(value);
-  return add_parameter(name, std::move(p));
+  return add_parameter(
+      name, make_parameter(
+                initialised(options_.dtype, shape, options_.device, init)));
 }
 
 std::vector<std::int64_t> GroupedLinear::splits_of(const Tensor& x,

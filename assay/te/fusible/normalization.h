@@ -7,11 +7,8 @@
 // other recipes give the same bits as one after the other.
 #pragma once
 
-#include <memory>
-
 #include "assay/te/fusible/operation.h"
-#include "assay/te/ops/norm.h"
-#include "assay/te/quantize/fused.h"
+#include "assay/te/modules/norm_core.h"
 
 namespace assay::te::ops {
 
@@ -22,79 +19,42 @@ struct NormalizationOptions {
   bool zero_centered_gamma = false;  // the weight is 1 + "weight"
 };
 
-class Normalization : public BasicOperation {
+class NormOperation : public BasicOperation {
  public:
-  struct Saved {
-    Tensor x, mean, rsigma;  // x: a matrix of the normalised columns
-    Shape shape;
-    void visit_tensors(const TensorVisitor& visit) const;
-  };
-
-  Value forward(Value input, ForwardStep& step) final;
-  Value backward(Value grad, BackwardStep& step) final;
-  // dx += add, before the rounding.
-  Tensor backward_add(Value grad, BackwardStep& step, const Tensor* add);
-  bool quantizes_result(Direction direction) const final {
+  Value forward(Value input, ForwardStep& step) override;
+  Value backward(Value grad, BackwardStep& step) override;
+  // dx += add, before the rounding; null: nothing.
+  Tensor backward_add(const Value& grad, BackwardStep& step, const Tensor* add);
+  bool quantizes_result(Direction direction) const override {
     return direction == Direction::kForward;
   }
-  Parameter& weight() { return *weight_; }
 
  protected:
-  // Parameter "weight", ones (zeros where zero-centred). Throws Error{kUsage}
-  // for an empty shape or a dimension that is not positive.
-  Normalization(std::string type, Shape normalized_shape,
-                const NormalizationOptions& options);
-  Parameter& add_vector(const std::string& name, double value,
-                        const NormalizationOptions& options);
-  Tensor vector_of(const Parameter& parameter) const;  // [columns]
-  Tensor gamma() const { return vector_of(*weight_); }
-  const NormOptions& norm_options() const { return options_; }
+  NormOperation(std::string type, Shape normalized_shape,
+                te::Normalization kind, const NormalizationOptions& options);
 
  private:
-  virtual NormForward norm(const Tensor& x) const = 0;
-  virtual NormQuantized norm_quantized(Quantizer& quantizer,
-                                       const Tensor& x) const = 0;
-  // `add` may be null.
-  virtual NormBackward norm_grad(const Tensor& dz, const Saved& saved,
-                                 const Tensor* add) const = 0;
-  virtual Parameter* bias_parameter() const { return nullptr; }
-
-  Shape normalized_shape_;
-  std::int64_t columns_ = 1;
-  NormOptions options_;
-  Parameter* weight_ = nullptr;
+  NormCore core_;
 };
 
-// Parameters "weight" and "bias" of normalized_shape, the last dimensions of
-// the input.
-class LayerNorm : public Normalization {
+// Parameters "weight" (ones, or zeros) and "bias" (zeros) of normalized_shape,
+// the last dimensions of the input. Throws Error{kUsage} for an empty shape or
+// a dimension that is not positive.
+class LayerNorm : public NormOperation {
  public:
   explicit LayerNorm(Shape normalized_shape,
-                     const NormalizationOptions& options = {});
-  Parameter& bias() { return *bias_; }
-
- private:
-  NormForward norm(const Tensor& x) const override;
-  NormQuantized norm_quantized(Quantizer& quantizer,
-                               const Tensor& x) const override;
-  NormBackward norm_grad(const Tensor& dz, const Saved& saved,
-                         const Tensor* add) const override;
-  Parameter* bias_parameter() const override { return bias_; }
-  Parameter* bias_;
+                     const NormalizationOptions& options = {})
+      : NormOperation("LayerNorm", std::move(normalized_shape),
+                      te::Normalization::kLayerNorm, options) {}
 };
 
 // Parameter "weight" alone.
-class RMSNorm : public Normalization {
+class RMSNorm : public NormOperation {
  public:
   explicit RMSNorm(Shape normalized_shape,
-                   const NormalizationOptions& options = {});
-
- private:
-  NormForward norm(const Tensor& x) const override;
-  NormQuantized norm_quantized(Quantizer& quantizer,
-                               const Tensor& x) const override;
-  NormBackward norm_grad(const Tensor& dz, const Saved& saved,
-                         const Tensor* add) const override;
+                   const NormalizationOptions& options = {})
+      : NormOperation("RMSNorm", std::move(normalized_shape),
+                      te::Normalization::kRMSNorm, options) {}
 };
 
 // x / sqrt(sum of squares over the last dimension + eps).

@@ -20,11 +20,12 @@ BasicOperation::BasicOperation(std::string type, int gemms,
     : QuantizedModule(std::move(type), "", gemms, std::move(module_type)),
       gemms_(gemms) {}
 
-void BasicOperation::load_extra_state(std::span<const NamedTensor> state) {
+void BasicOperation::check_extra_state(
+    std::span<const NamedTensor> state) const {
   if (has_gemms()) {
-    QuantizedModule::load_extra_state(state);
+    QuantizedModule::check_extra_state(state);
   } else {
-    Module::load_extra_state(state);
+    Module::check_extra_state(state);
   }
 }
 

@@ -97,7 +97,7 @@ class BasicOperation : public QuantizedModule {
 
   bool has_gemms() const { return gemms_ > 0; }
   // Error{kUsage} for state where there are no quantisers.
-  void load_extra_state(std::span<const NamedTensor> state) override;
+  void check_extra_state(std::span<const NamedTensor> state) const override;
 
  private:
   int gemms_;

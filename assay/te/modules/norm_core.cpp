@@ -115,17 +115,27 @@ QuantizedTensor NormCore::forward(const Tensor& x, Quantizer& quantizer,
   return std::move(f.z);
 }
 
-Tensor NormCore::backward(const Tensor& dz, Saved& saved) {
+NormBackward NormCore::gradients(const Tensor& dz, const Saved& kept,
+                                 const Tensor* add) const {
+  const NormOptions options = op_options(options_);
+  const Tensor x = as_rows(kept.x), d = as_rows(dz);
+  const Tensor gamma = flat(*weight_->value);
+  if (!add) {
+    return is_rms() ? rmsnorm_backward(d, x, kept.rsigma, gamma, options)
+                    : layernorm_backward(d, x, kept.mean, kept.rsigma, gamma,
+                                         options);
+  }
+  const Tensor a = as_rows(*add);
+  return is_rms() ? rmsnorm_backward_add(d, x, a, kept.rsigma, gamma, options)
+                  : layernorm_backward_add(d, x, a, kept.mean, kept.rsigma,
+                                           gamma, options);
+}
+
+Tensor NormCore::backward(const Tensor& dz, Saved& saved, const Tensor* add) {
   require_dtype(module_.name(), "grad_output", dz, {saved.x.dtype()});
   require_shape(module_.name(), "grad_output", dz, saved.x.shape());
   const Saved kept = std::exchange(saved, {});
-  const Tensor rows = as_rows(kept.x), drows = as_rows(dz);
-  const Tensor gamma = flat(*weight_->value);
-  NormBackward b = is_rms()
-                       ? rmsnorm_backward(drows, rows, kept.rsigma, gamma,
-                                          op_options(options_))
-                       : layernorm_backward(drows, rows, kept.mean, kept.rsigma,
-                                            gamma, op_options(options_));
+  NormBackward b = gradients(dz, kept, add);
   const bool fuse = options_.fuse_wgrad_accumulation;
   accumulate_grad(*weight_, reshaped(std::move(b.dgamma), shape_), fuse);
   if (bias_)

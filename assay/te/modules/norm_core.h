@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "assay/te/modules/module.h"
+#include "assay/te/ops/norm.h"
 #include "assay/te/quantize/quantizer.h"
 
 namespace assay::te {
@@ -54,14 +55,17 @@ class NormCore {
   // The same, quantised by the norm itself.
   QuantizedTensor forward(const Tensor& x, Quantizer& quantizer,
                           Saved* saved) const;
-  // dx; adds the gradients of the parameters, and releases what was saved.
-  Tensor backward(const Tensor& dz, Saved& saved);
+  // dx, plus `add` (null: nothing) before it is rounded; adds the gradients of
+  // the parameters, and releases what was saved.
+  Tensor backward(const Tensor& dz, Saved& saved, const Tensor* add = nullptr);
 
   // Whether a gradient of the result is of use for the parameters.
   bool requires_grad() const;
 
  private:
   Tensor as_rows(const Tensor& x) const;
+  NormBackward gradients(const Tensor& dz, const Saved& kept,
+                         const Tensor* add) const;
   bool is_rms() const { return kind_ == Normalization::kRMSNorm; }
 
   const Module& module_;
