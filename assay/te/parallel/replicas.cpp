@@ -31,6 +31,7 @@ std::string who_agrees(std::span<const Hash128> of_ranks) {
   for (std::size_t r = 0; r < of_ranks.size(); ++r)
     sets[of_ranks[r]].push_back(static_cast<int>(r));
   std::vector<std::vector<int>> ordered;
+  ordered.reserve(sets.size());
   for (const auto& [hash, ranks] : sets) ordered.push_back(ranks);
   std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
