@@ -36,6 +36,51 @@ Weights weigh(double a, double b) {
           static_cast<float>(greatest + std::log(ea + eb))};
 }
 
+// Elements [at, at + dim) of two results as one.
+class RowMerge {
+ public:
+  RowMerge(DType dtype, std::int64_t dim) : dtype_(dtype), dim_(dim) {}
+
+  void run(const Weights& w, const std::byte* a, const std::byte* b,
+           std::int64_t at, std::byte* out) const {
+    // A side without keys has no part, whatever its rows hold; the other one
+    // then weighs exactly 1.
+    const std::int64_t bytes = traits(dtype_).bits / 8;
+    if (w.a == 0 && w.b == 0)
+      std::fill_n(out + at * bytes, dim_ * bytes, std::byte{0});
+    else if (w.a == 0 || w.b == 0)
+      std::copy_n((w.a == 0 ? b : a) + at * bytes, dim_ * bytes,
+                  out + at * bytes);
+    else if (dtype_ == DType::kF32)
+      sum_f32(w, a, b, at, out);
+    else
+      sum(w, a, b, at, out);
+  }
+
+ private:
+  void sum_f32(const Weights& w, const std::byte* a, const std::byte* b,
+               std::int64_t at, std::byte* out) const {
+    const auto* x = reinterpret_cast<const float*>(a) + at;
+    const auto* y = reinterpret_cast<const float*>(b) + at;
+    auto* to = reinterpret_cast<float*>(out) + at;
+    for (std::int64_t d = 0; d < dim_; ++d)
+      to[d] = static_cast<float>(w.a * static_cast<double>(x[d]) +
+                                 w.b * static_cast<double>(y[d]));
+  }
+
+  void sum(const Weights& w, const std::byte* a, const std::byte* b,
+           std::int64_t at, std::byte* out) const {
+    for (std::int64_t i = at; i < at + dim_; ++i)
+      store_from_double(dtype_,
+                        w.a * load_as_double(dtype_, a, i) +
+                            w.b * load_as_double(dtype_, b, i),
+                        out, i);
+  }
+
+  DType dtype_;
+  std::int64_t dim_;
+};
+
 QkvLayout layout_of(const Tensor& t, QkvFormat format) {
   const Shape& s = t.shape();
   if (format == QkvFormat::kThd) return {format, 1, s[0], s[1], s[2]};
@@ -69,8 +114,8 @@ AttentionPartial merge_attention(const AttentionPartial& a,
   auto* lse = merged.lse.mutable_data<float>();
   auto* out = merged.out.mutable_data();
   const std::int64_t rows = merged.lse.numel(), dim = layout.dim;
+  const RowMerge merge(dtype, dim);
   parallel_for((rows + kRows - 1) / kRows, [&](std::int64_t block) {
-    std::vector<double> x(static_cast<std::size_t>(dim)), y(x);
     for (std::int64_t r = block * kRows;
          r < std::min(rows, (block + 1) * kRows); ++r) {
       const Weights w = weigh(static_cast<double>(lse_a.data<float>()[r]),
@@ -80,15 +125,7 @@ AttentionPartial merge_attention(const AttentionPartial& a,
       const std::int64_t at =
           layout.offset(head / layout.heads, 0, head % layout.heads) +
           r % layout.length * layout.row_stride();
-      load_as_doubles(dtype, out_a.view.data, at, dim, x.data());
-      load_as_doubles(dtype, out_b.view.data, at, dim, y.data());
-      for (std::int64_t d = 0; d < dim; ++d) {
-        const auto i = static_cast<std::size_t>(d);
-        // A side without keys has no part, whatever its rows hold.
-        const double sum =
-            (w.a == 0 ? 0 : w.a * x[i]) + (w.b == 0 ? 0 : w.b * y[i]);
-        store_from_double(dtype, sum, out, at + d);
-      }
+      merge.run(w, out_a.view.data, out_b.view.data, at, out);
     }
   });
   return merged;

@@ -273,17 +273,6 @@ TEST(ExpertParallel, NoTokensAtAll) {
             (Shape{0, kHidden}));
 }
 
-template <typename Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kUsage);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(ExpertParallel, MistakesOfOneRankAreErrorsOfAll) {
   const auto prepare = [](std::vector<double> ids, std::int64_t experts) {
     Tensor t =

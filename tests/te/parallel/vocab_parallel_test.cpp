@@ -134,17 +134,6 @@ TEST(VocabParallel, CrossEntropyIsThatOfOneProcess) {
       }
 }
 
-template <typename Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kUsage);
-    return error.what();
-  }
-  return "no error";
-}
-
 // Five rows in all; what one rank has behind its own is never read.
 TEST(VocabParallel, F40_IdsOutOfRangeAreErrorsOnEveryRank) {
   const std::int64_t rows = rank() == 0 ? 5 : 0;
