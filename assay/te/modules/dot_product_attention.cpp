@@ -64,8 +64,15 @@ void DotProductAttention::Context::visit_tensors(
       if (*t) visit(**t);
   };
   inputs_of(inputs);
-  if (result)
-    for (const Tensor* t : {&result->out, &result->lse}) visit(*t);
+  const auto outputs_of = [&](const AttentionResult& r) {
+    for (const Tensor* t : {&r.out, &r.lse}) visit(*t);
+  };
+  if (result) outputs_of(*result);
+  if (cp) {
+    outputs_of(cp->attention);
+    if (cp->k) te::visit_tensors(*cp->k, visit);
+    if (cp->v) te::visit_tensors(*cp->v, visit);
+  }
   if (!fp8) return;
   inputs_of(fp8->inputs);
   for (const Tensor* t : {&fp8->out, &fp8->lse, &fp8->p, &fp8->s}) visit(*t);
@@ -208,7 +215,36 @@ DotProductAttention::Output DotProductAttention::infer_with_cache(
   return {joined_heads(result.out), std::move(result.max_logit)};
 }
 
+void DotProductAttention::set_context_parallel_group(
+    std::shared_ptr<Communicator> group, CpCommType comm) {
+  options_.cp_group = std::move(group);
+  options_.cp_comm_type = comm;
+}
+
+int DotProductAttention::cp_size() const {
+  return options_.cp_group ? options_.cp_group->size() : 1;
+}
+
+int DotProductAttention::cp_rank() const {
+  return options_.cp_group ? options_.cp_group->rank() : 0;
+}
+
+AttentionResult DotProductAttention::run_in_parallel(Context& context,
+                                                     bool training) {
+  ContextParallelOptions cp{.comm = options_.cp_comm_type};
+  std::optional<QuantizedPass> pass;
+  if (fp8_attention_enabled()) {
+    pass.emplace(*this, training);
+    cp.kv_quantizer = &pass->forward(kAttentionQkvSlot);
+    context.finish = pass->backward_finish();
+  }
+  context.cp = context_parallel_forward(context.inputs, context.options, cp,
+                                        *options_.cp_group);
+  return context.cp->attention;
+}
+
 AttentionResult DotProductAttention::run(Context& context, bool training) {
+  if (cp_size() > 1) return run_in_parallel(context, training);
   if (!fp8_attention_enabled()) {
     context.result = attention_forward(context.inputs, context.options);
     return *context.result;
@@ -245,6 +281,7 @@ DotProductAttention::Output DotProductAttention::forward(
     result = c.recompute->first([&] { return run(c, training); });
     c.result.reset();
     c.fp8.reset();
+    c.cp.reset();
   } else {
     result = run(c, training);
     if (c.fp8) c.inputs = {};  // it holds them decoded
@@ -254,20 +291,30 @@ DotProductAttention::Output DotProductAttention::forward(
   return output;
 }
 
-AttentionGradients DotProductAttention::backward(const Tensor& d_out,
-                                                 Context& context) {
-  if (context.recompute)
-    context.recompute->second([&] { return run(context, true); });
-  const Tensor& out = context.fp8 ? context.fp8->out : context.result->out;
+AttentionGradients DotProductAttention::gradients(const Tensor& d_out,
+                                                  const Context& c) {
+  const Tensor& out = c.fp8  ? c.fp8->out
+                      : c.cp ? c.cp->attention.out
+                             : c.result->out;
   require(d_out.numel() == out.numel(), name(), "grad_output",
           "shape " + to_string(d_out.shape()),
           to_string(joined_heads(out).shape()));
   const Tensor d = with_shape(d_out, out.shape());
-  AttentionGradients grads =
-      context.fp8 ? attention_fp8_backward(d, *context.fp8, context.options,
-                                           attention_fp8_roles(*context.states))
-                  : attention_backward(d, context.inputs, out,
-                                       context.result->lse, context.options);
+  if (c.fp8)
+    return attention_fp8_backward(d, *c.fp8, c.options,
+                                  attention_fp8_roles(*c.states));
+  if (c.cp)
+    return context_parallel_backward(d, c.inputs, *c.cp, c.options,
+                                     {.comm = options_.cp_comm_type},
+                                     *options_.cp_group);
+  return attention_backward(d, c.inputs, out, c.result->lse, c.options);
+}
+
+AttentionGradients DotProductAttention::backward(const Tensor& d_out,
+                                                 Context& context) {
+  if (context.recompute)
+    context.recompute->second([&] { return run(context, true); });
+  AttentionGradients grads = gradients(d_out, context);
   if (softmax_offset_ && grads.d_softmax_offset)
     accumulate_grad(*softmax_offset_, *grads.d_softmax_offset);
   grads.d_softmax_offset.reset();

@@ -12,7 +12,9 @@
 //   MXFP8BlockScaling      q, k, v and d_out, each by itself in blocks along
 //                          the channels; s, dp and results are not quantised
 //   Custom                 as the factory says, module_type "dpa"
-// Float8BlockScaling and NVFP4BlockScaling have no fp8_dpa.
+// Float8BlockScaling and NVFP4BlockScaling have no fp8_dpa. Over a group of
+// context parallelism k and v travel quantised by slot 2 and everything else
+// is as without fp8_dpa (parallel/context_parallel.h, kv_quantizer).
 #pragma once
 
 #include <functional>
@@ -24,6 +26,7 @@
 #include "assay/te/modules/quantized_module.h"
 #include "assay/te/modules/recompute.h"
 #include "assay/te/ops/attention_fp8.h"
+#include "assay/te/parallel/context_parallel.h"
 
 namespace assay::te {
 
@@ -39,6 +42,9 @@ struct DotProductAttentionOptions {
   // Heads are cut over the group. Dropout draws from kModelParallelRandom
   // there, so that ranks drop differently.
   TensorParallel tp = {};
+  // Sequences are cut over the group (parallel/context_parallel.h).
+  std::shared_ptr<Communicator> cp_group = nullptr;
+  CpCommType cp_comm_type = CpCommType::kP2P;
   int layer_number = 1;  // of a KvCache, from 1
   AttentionType attention_type = AttentionType::kSelf;
   std::optional<float> softmax_scale = std::nullopt;  // 1 / sqrt(channels of k)
@@ -60,6 +66,7 @@ class DotProductAttention : public QuantizedModule {
     AttentionOptions options;
     std::optional<AttentionResult> result;
     std::optional<AttentionFp8Result> fp8;
+    std::optional<ContextParallelResult> cp;
     std::shared_ptr<QuantizerStates> states;    // of fp8
     std::shared_ptr<RecomputePoint> recompute;  // checkpoint_core_attention
     std::function<void()> finish;
@@ -81,6 +88,13 @@ class DotProductAttention : public QuantizedModule {
   // and left out of the result. `context` is used up.
   AttentionGradients backward(const Tensor& d_out, Context& context);
 
+  // From the next forward on; null: no group. A backward takes the group of its
+  // forward to be still there.
+  void set_context_parallel_group(std::shared_ptr<Communicator> group,
+                                  CpCommType comm = CpCommType::kP2P);
+  int cp_size() const;
+  int cp_rank() const;
+
   std::int64_t heads() const { return heads_; }
   std::int64_t groups() const { return groups_; }
   const DotProductAttentionOptions& options() const { return options_; }
@@ -95,6 +109,8 @@ class DotProductAttention : public QuantizedModule {
   Output infer_with_cache(const Tensor& q, const Tensor& k, const Tensor& v,
                           AttentionOptions options, const AttentionCall& call);
   AttentionResult run(Context& context, bool training);
+  AttentionResult run_in_parallel(Context& context, bool training);
+  AttentionGradients gradients(const Tensor& d_out, const Context& context);
 
   std::int64_t heads_, groups_;  // of this rank
   KvChannels channels_;
@@ -104,6 +120,8 @@ class DotProductAttention : public QuantizedModule {
 
 // Whether attention is quantised in the current Autocast scope.
 bool fp8_attention_enabled();
+// Of q, k and v in the forward state.
+inline constexpr std::size_t kAttentionQkvSlot = 2;
 // The steps of FP8 attention by the quantisers of one pass.
 AttentionFp8Roles attention_fp8_roles(const QuantizerStates& states);
 

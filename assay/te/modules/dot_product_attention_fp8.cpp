@@ -10,7 +10,7 @@ namespace {
 
 // Slots of NVTE's histories of attention: META_QKV, META_O, META_S of the
 // forward, META_DQKV, META_DO, META_DP of the backward state.
-constexpr std::size_t kQkv = 2, kOut = 3, kSoftmax = 8;
+constexpr std::size_t kQkv = kAttentionQkvSlot, kOut = 3, kSoftmax = 8;
 constexpr std::size_t kDQkv = 0, kDOut = 3, kDp = 5;
 
 Tensor decoded(Quantizer& quantizer, const Tensor& t) {
