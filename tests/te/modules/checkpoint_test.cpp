@@ -296,17 +296,24 @@ TEST(Checkpoint, TrainingStateGoesThroughMetadata) {
               HasSubstr("training_state: step: missing"));
 }
 
-// One FP8 layer that learns, and all that a checkpoint of it holds.
+// A layer under a recipe that learns, and all that a checkpoint of it holds.
 struct Training {
-  Recipe recipe = recipe::DelayedScaling{.amax_history_len = 4};
-  Linear layer{32, 16, {.params_dtype = DType::kBF16}};
+  Recipe recipe;
+  std::optional<QuantizedModelInit> scope;  // around the layer's making
+  Linear layer{64, 32, {.params_dtype = DType::kBF16}};
   FusedAdam adam;
   std::int64_t step = 0;
 
-  Training()
-      : adam(groups(), {.lr = .01,
+  explicit Training(Recipe r, bool quantized = false)
+      : recipe(std::move(r)),
+        scope(quantized
+                  ? std::optional<QuantizedModelInit>(std::in_place, recipe)
+                  : std::nullopt),
+        adam(groups(), {.lr = .01,
                         .master_weights = true,
-                        .exp_avg_dtype = DType::kBF16}) {}
+                        .exp_avg_dtype = DType::kBF16}) {
+    scope.reset();
+  }
 
   std::vector<ParameterGroup> groups() {
     std::vector<ParameterGroup> out(1);
@@ -318,9 +325,9 @@ struct Training {
     for (int k = 0; k < steps; ++k) {
       // The data are a function of the random state too.
       const std::uint64_t seed = next_init_seed();
-      const Tensor x = normal_tensor(DType::kBF16, {32, 32}, seed);
-      const Tensor dy = normal_tensor(DType::kBF16, {32, 16}, seed + 1, .1);
-      Autocast scope(recipe);
+      const Tensor x = normal_tensor(DType::kBF16, {64, 64}, seed);
+      const Tensor dy = normal_tensor(DType::kBF16, {64, 32}, seed + 1, .1);
+      Autocast autocast(recipe);
       Linear::Context context;
       layer.forward(x, &context);
       layer.zero_grad();
@@ -354,28 +361,40 @@ struct Training {
 
 // Codes, scales, histories, masters and random numbers: the bits of a run
 // without a break.
-TEST(Checkpoint, AResumedRunIsTheRunWithoutABreak) {
+void expect_resumes(const Recipe& recipe, bool quantized) {
+  SCOPED_TRACE(std::string(recipe_name(recipe)) +
+               (quantized ? ", stored quantised" : ""));
   const Scratch folder;
   manual_seed(11);
-  Training whole;
-  whole.advance(6);
-  whole.save(folder / "six");
-  whole.advance(5);
+  Training whole(recipe, quantized);
+  whole.advance(4);
+  whole.save(folder / "four");
+  whole.advance(3);
   whole.save(folder / "whole");
   manual_seed(99);
-  Training resumed;
-  resumed.load(folder / "six");
-  resumed.advance(5);
+  Training resumed(recipe, quantized);
+  resumed.load(folder / "four");
+  resumed.advance(3);
   resumed.save(folder / "resumed");
   EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "resumed"));
-  EXPECT_NE(read_file(folder / "six"), read_file(folder / "resumed"));
+  EXPECT_NE(read_file(folder / "four"), read_file(folder / "resumed"));
+}
+
+TEST(Checkpoint, AResumedRunIsTheRunWithoutABreak) {
+  const Recipe recipes[] = {
+      recipe::DelayedScaling{.amax_history_len = 4},
+      recipe::Float8CurrentScaling{}, recipe::Float8BlockScaling{},
+      recipe::MXFP8BlockScaling{},
+      recipe::NVFP4BlockScaling{.disable_stochastic_rounding = true}};
+  for (const Recipe& recipe : recipes)
+    for (bool quantized : {false, true}) expect_resumes(recipe, quantized);
 }
 
 // F07: one size for ever, the length of the histories too.
 TEST(Checkpoint, F07_TheFileDoesNotGrow) {
   const Scratch folder;
   manual_seed(11);
-  Training training;
+  Training training(recipe::DelayedScaling{.amax_history_len = 4});
   training.advance(1);
   training.save(folder / "1");
   training.advance(999);
