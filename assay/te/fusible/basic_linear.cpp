@@ -15,9 +15,7 @@ LinearOptions parameter_options(std::int64_t in_features,
   out.bias = false;
   out.params_dtype = options.dtype;
   out.init_method =
-      options.init_method
-          ? options.init_method
-          : uniform_init(1 / std::sqrt(static_cast<double>(in_features)));
+      options.init_method ? options.init_method : default_init(in_features);
   out.parallel_mode = options.tensor_parallel_mode;
   out.tp = options.tensor_parallel;
   out.device = options.device;
@@ -26,7 +24,8 @@ LinearOptions parameter_options(std::int64_t in_features,
 
 }  // namespace
 
-InitMethod uniform_init(double bound) {
+InitMethod default_init(std::int64_t in_features) {
+  const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   return [bound](Tensor& whole, std::uint64_t seed) {
     PhiloxStream random(seed);
     std::byte* to = whole.mutable_data();

@@ -22,8 +22,8 @@ struct BasicLinearOptions {
   InitMethod init_method;
 };
 
-// What a BasicLinear's weight, and torch.nn.Linear's, starts as.
-InitMethod uniform_init(double bound);
+// What a BasicLinear's weight starts as, and torch.nn.Linear's.
+InitMethod default_init(std::int64_t in_features);
 
 // Numerics, rounding points and quantisation: LinearCore. A quantised input or
 // gradient of the output is used as it is. Under Autocast rows and columns must

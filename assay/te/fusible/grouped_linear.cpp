@@ -1,6 +1,5 @@
 #include "assay/te/fusible/grouped_linear.h"
 
-#include <cmath>
 #include <utility>
 
 #include "assay/base/parallel.h"
@@ -40,9 +39,7 @@ GroupedLinear::GroupedLinear(int num_groups, std::int64_t in_features,
   require(options.bias || !options.scale_bias, name(), "scale_bias",
           "true without bias", "a bias to scale");
   const InitMethod init =
-      options.init_method
-          ? options.init_method
-          : uniform_init(1 / std::sqrt(static_cast<double>(in_features)));
+      options.init_method ? options.init_method : default_init(in_features);
   LinearCore::Options core;
   core.fuse_wgrad_accumulation = options.accumulate_into_main_grad;
   core.delay_wgrad_compute = options.delay_wgrad_compute;
