@@ -5,6 +5,7 @@
 
 #include "assay/te/check.h"
 #include "assay/te/modules/observer.h"
+#include "assay/te/ops/residual.h"
 #include "assay/te/ops/transpose.h"
 
 namespace assay::te {
@@ -108,8 +109,8 @@ DotProductAttention::DotProductAttention(
   offset.shape = {heads_};
   offset.device = options.device;
   offset.value = Tensor::zeros(DType::kF32, {heads_}, options.device);
-  offset.tensor_model_parallel = ranks > 1;
-  offset.partition_dim = ranks > 1 ? 0 : -1;
+  offset.tensor_model_parallel = options.tp.group != nullptr;
+  offset.partition_dim = options.tp.group ? 0 : -1;
   softmax_offset_ = &add_parameter("softmax_offset", std::move(offset));
 }
 
@@ -315,8 +316,14 @@ AttentionGradients DotProductAttention::backward(const Tensor& d_out,
   if (context.recompute)
     context.recompute->second([&] { return run(context, true); });
   AttentionGradients grads = gradients(d_out, context);
-  if (softmax_offset_ && grads.d_softmax_offset)
+  if (softmax_offset_ && grads.d_softmax_offset) {
+    // Parallel attention has summed it over the group, whose ranks' gradients
+    // are summed again with those of all parameters.
+    if (context.cp)
+      grads.d_softmax_offset = constant_scale(
+          *grads.d_softmax_offset, 1.0f / static_cast<float>(cp_size()));
     accumulate_grad(*softmax_offset_, *grads.d_softmax_offset);
+  }
   grads.d_softmax_offset.reset();
   const auto finish = context.finish;
   context = {};

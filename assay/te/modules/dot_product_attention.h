@@ -42,7 +42,9 @@ struct DotProductAttentionOptions {
   // Heads are cut over the group. Dropout draws from kModelParallelRandom
   // there, so that ranks drop differently.
   TensorParallel tp = {};
-  // Sequences are cut over the group (parallel/context_parallel.h).
+  // Sequences are cut over the group (parallel/context_parallel.h). The
+  // gradient of softmax_offset is 1 / size of the group's, so that, as for any
+  // parameter, the sum over the ranks is the whole.
   std::shared_ptr<Communicator> cp_group = nullptr;
   CpCommType cp_comm_type = CpCommType::kP2P;
   int layer_number = 1;  // of a KvCache, from 1

@@ -48,8 +48,8 @@ TokenEmbedding::TokenEmbedding(std::int64_t vocab_size,
                        options.device, init);
   };
   Parameter words = make_parameter(cut(table(vocab_size), 0, ranks, rank));
-  words.tensor_model_parallel = is_cut();
-  words.partition_dim = is_cut() ? 0 : -1;
+  words.tensor_model_parallel = options.tp.group != nullptr;
+  words.partition_dim = options.tp.group ? 0 : -1;
   word_ = std::make_unique<EmbeddingTable>(name() + ".word_embeddings",
                                            std::move(words));
   add_child("word_embeddings", *word_);

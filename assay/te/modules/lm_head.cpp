@@ -65,8 +65,8 @@ LmHead::LmHead(std::int64_t hidden_size, std::int64_t vocab_size,
   const Tensor whole = initialised(
       options.params_dtype, {vocab_size, hidden_size}, options.device, init);
   Parameter weight = make_parameter(cut(whole, 0, ranks, options.tp.rank()));
-  weight.tensor_model_parallel = ranks > 1;
-  weight.partition_dim = ranks > 1 ? 0 : -1;
+  weight.tensor_model_parallel = options.tp.group != nullptr;
+  weight.partition_dim = options.tp.group ? 0 : -1;
   output_layer_ = std::make_unique<OutputLayer>(name() + ".output_layer",
                                                 std::move(weight));
   weight_ = &output_layer_->weight;

@@ -81,6 +81,8 @@ MultiheadAttention::MultiheadAttention(std::int64_t hidden_size,
     NormModuleOptions norm;
     norm.eps = options_.qk_norm_eps;
     norm.params_dtype = options_.params_dtype;
+    // Every rank has its own heads: gradients of theirs alone.
+    norm.sequence_parallel = options_.tp.size() > 1;
     norm.fuse_wgrad_accumulation = options_.fuse_wgrad_accumulation;
     norm.device = options_.device;
     const auto make = [&](const char* child) {

@@ -9,7 +9,9 @@
 // Where q, k and v lie in a fused projection: qkv_order.h; the default is three
 // parameters query_*, key_*, value_* of one GEMM, in this order. Each step
 // rounds as the module or operator that makes it; q, k and v are copied out of
-// the projection, exact.
+// the projection, exact. Over a tensor parallel group the gradients of q_norm
+// and k_norm are of the rank's heads alone, and marked to be summed
+// (Parameter::sequence_parallel; NVTE leaves that to the caller).
 #pragma once
 
 #include <memory>
