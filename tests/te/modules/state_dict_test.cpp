@@ -1,261 +1,241 @@
-// State dicts: names, and that what cannot be loaded changes nothing.
-#include <algorithm>
+// docs/state-dict.md against the modules it describes, both ways: every table
+// has a module, every module a table, every row a tensor and every tensor a
+// row.
+#include <fstream>
 #include <functional>
+#include <map>
+#include <set>
+#include <sstream>
 
-#include "tests/te/modules/linear_step.h"
+#include "assay/te/modules/embedding.h"
+#include "assay/te/modules/lm_head.h"
+#include "assay/te/modules/transformer_layer.h"
+#include "tests/te/modules/module_test.h"
 
 namespace assay::te {
 namespace {
 
-constexpr DType kBF16 = DType::kBF16;
+constexpr std::int64_t kHidden = 16, kFfn = 24, kHeads = 4, kGroups = 2,
+                       kVocab = 10, kPositions = 6, kHistory = 5;
 
-recipe::DelayedScaling delayed() {
-  recipe::DelayedScaling r;
-  r.amax_history_len = 4;
-  return r;
+// A row as text, shapes in numbers: "weight [24, 16] float32 cut 0".
+using Rows = std::multiset<std::string>;
+
+std::string trimmed(std::string text) {
+  const auto blank = " `";
+  text.erase(0, text.find_first_not_of(blank));
+  text.erase(text.find_last_not_of(blank) + 1);
+  return text;
 }
 
-class Model : public Module {
- public:
-  Model() : Module("Model", "") {
-    add_child("up", up);
-    add_child("down", down);
+// "Q+2K": a sum of symbols, each with a factor or alone.
+std::int64_t evaluated(const std::string& expression) {
+  const std::map<char, std::int64_t> symbols = {
+      {'H', kHidden}, {'F', kFfn},
+      {'N', kHeads},  {'D', kHidden / kHeads},
+      {'Q', kHidden}, {'K', kGroups * kHidden / kHeads},
+      {'V', kVocab},  {'S', kPositions},
+      {'L', kHistory}};
+  std::int64_t sum = 0;
+  std::stringstream terms(expression);
+  for (std::string term; std::getline(terms, term, '+');) {
+    std::int64_t factor = 0;
+    std::size_t i = 0;
+    for (; i < term.size() && std::isdigit(term[i]); ++i)
+      factor = 10 * factor + (term[i] - '0');
+    if (i == 0) factor = 1;
+    sum += i < term.size() ? factor * symbols.at(term[i]) : factor;
   }
-  // Gives every layer histories.
-  void train_step() {
-    for (Linear* layer : {&up, &down})
-      run(*layer, delayed(), normal_tensor(kBF16, {8, layer->in_features()}, 1),
-          normal_tensor(kBF16, {8, layer->out_features()}, 2));
+  return sum;
+}
+
+std::string row_of(const std::string& name, const Shape& shape,
+                   const std::string& dtype, const std::string& cut) {
+  return name + " " + to_string(shape) + " " + dtype + " cut " + cut;
+}
+
+// The tables under headings of the second level, in the order name, shape,
+// dtype, cut.
+std::map<std::string, Rows> documented() {
+  std::ifstream file(std::string(ASSAY_TEST_DATA) +
+                     "/../../docs/state-dict.md");
+  EXPECT_TRUE(file.good());
+  std::map<std::string, Rows> sections;
+  std::string section;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## ")) {
+      section = line.substr(3);
+      sections[section];
+    }
+    if (section.empty() || !line.starts_with("| `")) continue;
+    std::stringstream columns(line.substr(1));
+    std::vector<std::string> cells;
+    for (std::string cell; std::getline(columns, cell, '|');)
+      cells.push_back(trimmed(cell));
+    EXPECT_EQ(cells.size(), 4u) << line;
+    Shape shape;
+    std::stringstream dims(cells[1].substr(1, cells[1].size() - 2));
+    for (std::string dim; std::getline(dims, dim, ',');)
+      shape.push_back(evaluated(trimmed(dim)));
+    sections[section].insert(
+        row_of(cells[0], shape, cells[2] == "params" ? "bfloat16" : cells[2],
+               cells[3]));
   }
-  Linear up{16, 32, bf16()}, down{32, 16, bf16()};
-};
-
-std::vector<NamedTensor> copy_of_state(Module& m) {
-  std::vector<NamedTensor> out;
-  for (const NamedTensor& t : m.state_dict())
-    out.push_back({t.name, copy_of(t.tensor)});
-  return out;
+  return sections;
 }
 
-// In any order: state that waits for the first pass is sorted by name.
-void expect_same_state(std::vector<NamedTensor> a, std::vector<NamedTensor> b) {
-  for (auto* state : {&a, &b})
-    std::sort(state->begin(), state->end(),
-              [](const auto& p, const auto& q) { return p.name < q.name; });
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].name, b[i].name);
-    EXPECT_TRUE(same_bits(a[i].tensor, b[i].tensor)) << a[i].name;
+Rows actual(Module& module) {
+  std::map<std::string, const Parameter*> parameters;
+  for (const NamedParameter& p : module.parameters())
+    parameters[p.name] = p.parameter;
+  Rows rows;
+  for (const NamedTensor& t : module.state_dict()) {
+    const auto p = parameters.find(t.name);
+    const int cut = p == parameters.end() ? -1 : p->second->partition_dim;
+    rows.insert(row_of(t.name, t.tensor.shape(),
+                       std::string(traits(t.tensor.dtype()).name),
+                       cut < 0 ? "-" : std::to_string(cut)));
   }
+  return rows;
 }
 
-TEST(StateDict, NamesAreThoseOfNvte) {
-  Model model;
-  model.train_step();
-  std::vector<std::string> names;
-  for (const NamedTensor& t : model.state_dict()) names.push_back(t.name);
-  EXPECT_EQ(
-      names,
-      (std::vector<std::string>{
-          "up.weight", "up.bias", "up._extra_state.scale_fwd",
-          "up._extra_state.amax_history_fwd", "up._extra_state.scale_bwd",
-          "up._extra_state.amax_history_bwd", "down.weight", "down.bias",
-          "down._extra_state.scale_fwd", "down._extra_state.amax_history_fwd",
-          "down._extra_state.scale_bwd",
-          "down._extra_state.amax_history_bwd"}));
+const TensorParallel kGroup = {self_communicator(), false};
+
+template <typename Options>
+Options in_bf16(Options options = {}) {
+  options.params_dtype = DType::kBF16;
+  return options;
 }
 
-TEST(StateDict, RoundTripIsExact) {
-  Model a, b;
-  a.train_step();
-  b.train_step();
-  const auto saved = copy_of_state(a);
-  b.load_state_dict(saved);
-  expect_same_state(copy_of_state(b), saved);
+template <typename Options>
+Options parallel() {
+  Options options = in_bf16<Options>();
+  options.tp = kGroup;
+  if constexpr (requires { options.set_parallel_mode; }) {
+    options.set_parallel_mode = true;
+  } else if constexpr (requires { options.parallel_mode; }) {
+    options.parallel_mode = ParallelMode::kColumn;
+  }
+  if constexpr (requires { options.num_gqa_groups; })
+    options.num_gqa_groups = kGroups;
+  return options;
 }
 
-struct Fault {
-  std::string what, message;
-  std::function<void(std::vector<NamedTensor>&)> make;
-};
-
-std::size_t index_of(const std::vector<NamedTensor>& s, const std::string& n) {
-  for (std::size_t i = 0; i < s.size(); ++i)
-    if (s[i].name == n) return i;
-  ADD_FAILURE() << n;
-  return 0;
+std::unique_ptr<Module> linear_with_history() {
+  auto m = std::make_unique<Linear>(kHidden, kFfn, parallel<LinearOptions>());
+  recipe::DelayedScaling delayed;
+  delayed.amax_history_len = kHistory;
+  m->init_quantizers(std::make_shared<const Recipe>(delayed));
+  return m;
 }
 
-std::vector<Fault> faults() {
-  const auto at_name = [](std::string name, auto change) {
-    return [=](std::vector<NamedTensor>& s) { change(s[index_of(s, name)]); };
+std::unique_ptr<Module> attention(
+    const std::function<void(MultiheadAttentionOptions&)>& change) {
+  auto o = parallel<MultiheadAttentionOptions>();
+  change(o);
+  return std::make_unique<MultiheadAttention>(kHidden, kHeads, o);
+}
+
+std::unique_ptr<Module> layer(
+    const std::function<void(TransformerLayerOptions&)>& change) {
+  auto o = parallel<TransformerLayerOptions>();
+  change(o);
+  return std::make_unique<TransformerLayer>(kHidden, kFfn, kHeads, o);
+}
+
+using Make = std::function<std::unique_ptr<Module>()>;
+
+std::map<std::string, Make> modules() {
+  std::map<std::string, Make> m;
+  m["LayerNorm"] = [] {
+    return std::make_unique<LayerNorm>(kHidden, in_bf16<NormModuleOptions>());
   };
-  const auto drop = [](std::string name) {
-    return [=](std::vector<NamedTensor>& s) {
-      s.erase(s.begin() + static_cast<std::ptrdiff_t>(index_of(s, name)));
-    };
+  m["RMSNorm"] = [] {
+    return std::make_unique<RMSNorm>(kHidden, in_bf16<NormModuleOptions>());
   };
-  return {
-      {"missing", "load_state_dict: down.bias: missing, expected a tensor",
-       drop("down.bias")},
-      {"unexpected",
-       "load_state_dict: down.gamma: unexpected, expected names of this model",
-       [](auto& s) {
-         s.push_back({"down.gamma", s[0].tensor});
-       }},
-      {"twice",
-       "load_state_dict: up.bias: twice, expected one tensor of a name",
-       [](auto& s) { s.push_back(s[1]); }},
-      {"dtype", "load_state_dict: down.weight: float32, expected bfloat16",
-       at_name("down.weight",
-               [](NamedTensor& t) {
-                 t.tensor = Tensor::zeros(DType::kF32, t.tensor.shape());
-               })},
-      {"shape",
-       "load_state_dict: down.weight: shape [32, 16], expected [16, 32]",
-       at_name("down.weight",
-               [](NamedTensor& t) {
-                 t.tensor = Tensor::zeros(kBF16, {32, 16});
-               })},
-      {"history without scale",
-       "Linear: _extra_state.scale_bwd: missing, expected FP8 metadata",
-       drop("down._extra_state.scale_bwd")},
-      {"slots",
-       "Linear: _extra_state.amax_history_fwd: shape [4, 6], expected [4, 3]",
-       at_name("down._extra_state.amax_history_fwd",
-               [](NamedTensor& t) {
-                 t.tensor = Tensor::zeros(DType::kF32, {4, 6});
-               })},
-      {"rank",
-       "Linear: _extra_state.amax_history_bwd: shape [8], expected 2 "
-       "dimensions",
-       at_name(
-           "down._extra_state.amax_history_bwd",
-           [](NamedTensor& t) { t.tensor = Tensor::zeros(DType::kF32, {8}); })},
-      {"dtype of a scale",
-       "Linear: _extra_state.scale_fwd: float64, expected float32",
-       at_name(
-           "down._extra_state.scale_fwd",
-           [](NamedTensor& t) { t.tensor = Tensor::zeros(DType::kF64, {3}); })},
-      {"unknown state",
-       "Linear: _extra_state.recipe: unexpected, expected FP8 metadata",
-       [](auto& s) {
-         s.push_back(
-             {"down._extra_state.recipe", Tensor::zeros(DType::kF32, {1})});
-       }},
-      {"all state gone",
-       "Linear: _extra_state.scale_fwd: missing, expected FP8 metadata",
-       [](auto& s) {
-         std::erase_if(s, [](const NamedTensor& t) {
-           return t.name.starts_with("down._extra_state");
-         });
-       }},
+  m["Linear"] = [] {
+    return std::make_unique<Linear>(kHidden, kFfn, parallel<LinearOptions>());
   };
-}
-
-TEST(StateDict, WhatIsRefusedChangesNothing) {
-  Model source, model;
-  source.train_step();
-  model.train_step();
-  for (const NamedParameter& p : source.parameters())
-    std::memset(p.parameter->value->mutable_data(), 0x3f,
-                p.parameter->value->view.bytes().size());
-  store_from_double(DType::kF32, 7,
-                    extra(source.up, "scale_fwd").mutable_data(), 0);
-  const auto before = copy_of_state(model);
-  for (const Fault& fault : faults()) {
-    SCOPED_TRACE(fault.what);
-    auto state = copy_of_state(source);
-    fault.make(state);
-    EXPECT_EQ(message_of([&] { model.load_state_dict(state); }), fault.message);
-    expect_same_state(copy_of_state(model), before);
-  }
-  model.load_state_dict(copy_of_state(source));
-  EXPECT_EQ(extra(model.up, "scale_fwd").data<float>()[0], 7);
-}
-
-TEST(StateDict, HistoriesOfAnotherLengthAreAdapted) {
-  Model source, model;
-  source.train_step();
-  const auto state = copy_of_state(source);
-  recipe::DelayedScaling longer = delayed();
-  longer.amax_history_len = 6;
-  const Tensor x = normal_tensor(kBF16, {8, 16}, 1);
-  model.up.init_quantizers(std::make_shared<const Recipe>(longer));
-  model.load_state_dict(state);
-  const Tensor loaded = extra(model.up, "amax_history_fwd");
-  EXPECT_EQ(loaded.shape(), (Shape{6, 3}));
-  const Tensor saved = extra(source.up, "amax_history_fwd");
-  for (int i = 0; i < 18; ++i)
-    EXPECT_EQ(at(loaded, i), i < 12 ? at(saved, i) : 0);
-}
-
-// Kept for the pass that makes histories: it must not be a recipe of another
-// shape, and one without histories forgets them.
-TEST(StateDict, StateWaitsForTheFirstPass) {
-  Model source, model;
-  source.train_step();
-  const auto state = copy_of_state(source);
-  model.load_state_dict(state);
-  EXPECT_TRUE(
-      same_bits(extra(model.up, "scale_fwd"), extra(source.up, "scale_fwd")));
-  const Tensor x = normal_tensor(kBF16, {8, 16}, 1);
-  recipe::Custom custom;
-  custom.qfactory = [](const QuantizerRole&) -> recipe::QuantizerRequest {
-    return recipe::DelayedScalingRequest{};
+  m["Linear, split"] = [] {
+    auto o = parallel<LinearOptions>();
+    o.parameters_split = {{"query", 16}, {"key", 8}, {"value", 8}};
+    return std::make_unique<Linear>(kHidden, 32, o);
   };
-  EXPECT_NE(message_of([&] {
-              Autocast autocast{custom};
-              model.up.forward(x);
-            }),
-            "no error");
-  {
-    Autocast autocast{delayed()};
-    model.up.forward(x);  // still there
+  m["Linear, delayed scaling"] = linear_with_history;
+  m["LayerNormLinear"] = [] {
+    return std::make_unique<LayerNormLinear>(kHidden, kFfn,
+                                             parallel<NormLinearOptions>());
+  };
+  m["LayerNormMLP"] = [] {
+    auto o = in_bf16<LayerNormMLPOptions>();
+    o.tp = kGroup;
+    o.set_parallel_mode = true;
+    return std::make_unique<LayerNormMLP>(kHidden, kFfn, o);
+  };
+  m["LayerNormMLP, gated"] = [] {
+    auto o = in_bf16<LayerNormMLPOptions>();
+    o.tp = kGroup;
+    o.set_parallel_mode = true;
+    o.activation = Activation::kSwiglu;
+    auto made = std::make_unique<LayerNormMLP>(kHidden, kFfn, o);
+    EXPECT_EQ(made->fc1_weight().partition_stride, 2);
+    return made;
+  };
+  m["DotProductAttention"] = [] {
+    DotProductAttentionOptions o;
+    o.softmax_type = SoftmaxType::kLearnable;
+    o.tp = kGroup;
+    return std::make_unique<DotProductAttention>(kHeads, 4, o);
+  };
+  m["MultiheadAttention"] = [] { return attention([](auto&) {}); };
+  m["MultiheadAttention, fused"] = [] {
+    return attention([](auto& o) {
+      o.fuse_qkv_params = o.input_layernorm = true;
+      o.qk_norm_type = QkNormType::kRMSNorm;
+    });
+  };
+  m["MultiheadAttention, cross"] = [] {
+    return attention([](auto& o) { o.attention_type = AttentionType::kCross; });
+  };
+  m["TransformerLayer"] = [] { return layer([](auto&) {}); };
+  m["TransformerLayer, fused"] = [] {
+    return layer(
+        [](auto& o) { o.fuse_qkv_params = o.output_layernorm = true; });
+  };
+  m["TransformerLayer, decoder"] = [] {
+    return layer([](auto& o) { o.layer_type = LayerType::kDecoder; });
+  };
+  m["TokenEmbedding"] = [] {
+    auto o = parallel<TokenEmbeddingOptions>();
+    o.max_sequence_length = kPositions;
+    return std::make_unique<TokenEmbedding>(kVocab, kHidden, o);
+  };
+  m["LmHead"] = [] {
+    return std::make_unique<LmHead>(kHidden, kVocab, parallel<LmHeadOptions>());
+  };
+  return m;
+}
+
+TEST(StateDict, IsWhatTheDocumentSays) {
+  const auto tables = documented();
+  const auto made = modules();
+  for (const auto& [name, rows] : tables)
+    EXPECT_TRUE(made.contains(name)) << name << " is documented alone";
+  for (const auto& [name, make] : made) {
+    ASSERT_TRUE(tables.contains(name)) << name << " is not documented";
+    EXPECT_EQ(actual(*make()), tables.at(name)) << name;
   }
-  EXPECT_TRUE(
-      same_bits(extra(model.up, "scale_fwd"), extra(source.up, "scale_fwd")));
-  {
-    Autocast autocast{recipe::Float8CurrentScaling{}};
-    model.down.forward(normal_tensor(kBF16, {8, 32}, 1));
-  }
-  EXPECT_TRUE(model.down.extra_state().empty());
 }
 
-TEST(StateDict, LoadedBytesAreCopied) {
-  Model source, model;
-  source.train_step();
-  auto state = copy_of_state(source);
-  model.load_state_dict(state);
-  for (NamedTensor& t : state)
-    std::memset(t.tensor.mutable_data(), 0xff, t.tensor.view.bytes().size());
-  const auto loaded = copy_of_state(model), expected = copy_of_state(source);
-  expect_same_state(loaded, expected);
-}
-
-TEST(StateDict, StridedTensorsAreLoadedAsTheyAre) {
-  Linear layer(2, 3);
-  Tensor w = filled(DType::kF32, {2, 3}, {0, 1, 2, 3, 4, 5});
-  w.view.shape = {3, 2};
-  w.view.strides = {1, 3};
-  layer.load_state_dict(std::vector<NamedTensor>{
-      {"weight", w}, {"bias", Tensor::zeros(DType::kF32, {3})}});
-  const std::vector<double> expected = {0, 3, 1, 4, 2, 5};
-  for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(at(*layer.weight().value, i), expected[i]);
-}
-
-TEST(ModuleTree, NamesPathsAndTypes) {
-  Model model;
-  model.name_tree("decoder.0");
-  EXPECT_EQ(model.up.name(), "decoder.0.up");
-  EXPECT_EQ(model.up.type(), "Linear");
-  EXPECT_EQ(message_of([&] { model.up.parameter("gamma"); }),
-            "decoder.0.up: parameter: \"gamma\", expected one of weight, bias");
-  const auto modules = model.modules();
-  ASSERT_EQ(modules.size(), 3u);
-  EXPECT_EQ(modules[0].name, "");
-  EXPECT_EQ(modules[2].name, "down");
+// What one layer saves another loads, and computes the same.
+TEST(StateDict, GoesFromOneLayerToAnother) {
+  TransformerLayerOptions o;
+  o.hidden_dropout = o.attention_dropout = 0;
+  TransformerLayer a(kHidden, kFfn, kHeads, o), b(kHidden, kFfn, kHeads, o);
+  const Tensor x = normal_tensor(DType::kF32, {3, 2, kHidden}, 1);
+  EXPECT_FALSE(same_bits(a.forward(x), b.forward(x)));
+  b.load_state_dict(a.state_dict());
+  EXPECT_TRUE(same_bits(a.forward(x), b.forward(x)));
 }
 
 }  // namespace
