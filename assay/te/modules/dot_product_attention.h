@@ -12,8 +12,10 @@
 //   MXFP8BlockScaling      q, k, v and d_out, each by itself in blocks along
 //                          the channels; s, dp and results are not quantised
 //   Custom                 as the factory says, module_type "dpa"
-// Float8BlockScaling and NVFP4BlockScaling have no fp8_dpa. Over a group of
-// context parallelism k and v travel quantised by slot 2 and everything else
+// fp8_mha changes nothing: q, k and v come rounded to the activations' dtype
+// and are quantised here (NVTE has the projection write codes: one rounding
+// less). Float8BlockScaling and NVFP4BlockScaling have no fp8_dpa. Over a group
+// of context parallelism k and v travel quantised by slot 2 and everything else
 // is as without fp8_dpa (parallel/context_parallel.h, kv_quantizer).
 #pragma once
 

@@ -307,6 +307,42 @@ TEST(TransformerLayer, F43_RecomputesBitForBitWithDropout) {
   }
 }
 
+TEST(TransformerLayer, WeightGradientsMayWait) {
+  const Tensor x = normal_tensor(DType::kBF16, {32, 2, 128}, 1);
+  const Tensor dy = normal_tensor(DType::kBF16, {32, 2, 128}, 2, 1e-2);
+  const NamedRecipe r = all_recipes()[3];
+  Options o = wide(DType::kBF16);
+  TransformerLayer now(128, 256, 4, o);
+  o.delay_wgrad_compute = true;
+  TransformerLayer later(128, 256, 4, o);
+  copy_parameters(now, later);
+  const Step a = run(now, x, dy, &r), b = run(later, x, dy, &r);
+  EXPECT_TRUE(same_bits(a.dx, b.dx));
+  EXPECT_FALSE(later.layernorm_mlp().fc1_weight().grad);
+  later.backward_dw();
+  expect_same_gradients(now, later);
+}
+
+// The second microbatch finds the codes of the first: it does not see what
+// has become of the weights.
+TEST(TransformerLayer, MicrobatchesShareQuantisedWeights) {
+  const Tensor x = normal_tensor(DType::kBF16, {32, 2, 128}, 1);
+  const NamedRecipe r = all_recipes()[1];
+  TransformerLayer layer(128, 256, 4, wide(DType::kBF16));
+  TransformerLayerCall first, second;
+  first.is_first_microbatch = true;
+  second.is_first_microbatch = false;
+  const Step a = run(layer, x, x, &r, first);
+  for (const NamedParameter& p : layer.parameters())
+    if (p.name.ends_with("_weight") && p.parameter->shape.size() == 2)
+      std::memset(p.parameter->value->mutable_data(), 0,
+                  p.parameter->value->view.bytes().size());
+  const Step b = run(layer, x, x, &r, second);
+  EXPECT_TRUE(same_bits(a.y, b.y));
+  EXPECT_TRUE(same_bits(a.dx, b.dx));
+  EXPECT_FALSE(same_bits(a.y, run(layer, x, x, &r, first).y));
+}
+
 TEST(TransformerLayer, TheCoreRunAgainKeepsLess) {
   const Options o = wide(DType::kBF16);
   TransformerLayer layer(128, 256, 4, o);
