@@ -20,9 +20,9 @@ namespace {
 using testing::HasSubstr;
 using Counts = std::vector<std::int64_t>;
 
-// Tokens of each rank: uneven, and none on the second.
+// Tokens of each rank: uneven, and none on the third.
 Counts tokens_of_ranks() {
-  const Counts all = {7, 0, 13, 5};
+  const Counts all = {7, 13, 0, 5};
   return {all.begin(), all.begin() + ranks()};
 }
 
