@@ -44,7 +44,7 @@ test-long: test test-asan
 
 bench:
 	@tools/bootstrap.sh bench
-	@tools/build.sh release $(JOBS) assay bench_stats bench_te
+	@tools/build.sh release $(JOBS) assay bench_stats bench_te bench_overlap
 	@tools/run_bench.sh
 
 check:

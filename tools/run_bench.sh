@@ -11,5 +11,6 @@ printf 'name\tours\tpeer\tratio\tgoal\tverdict\n' >"$table"
 build/release/bin/bench_stats "$table"
 "$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
 "$python" bench/te/bench_te.py build/release/bin/bench_te "$table"
+tools/mpirun.sh 2 build/release/bin/bench_overlap "$table"
 echo
 column -t -s "$(printf '\t')" "$table"

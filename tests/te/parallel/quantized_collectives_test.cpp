@@ -284,9 +284,17 @@ TEST(AllToAllRows, CountsThatDoNotFitAreRefusedOnEveryRank) {
     EXPECT_THAT(error_of([&] { all_to_all_rows(x, wrong, ones, *group()); }),
                 HasSubstr("all_to_all_rows: send_counts"));
   }
-  // A sum that leaves 63 bits, before anything is allocated by it.
+}
+
+// Counts are summed in 64 bits, and checked before anything is allocated by
+// them.
+TEST(AllToAllRows, F20_CountsDoNotOverflow) {
+  const Tensor x = normal(DType::kF32, {ranks(), 2}, 11);
+  const std::vector<std::int64_t> ones(static_cast<std::size_t>(ranks()), 1);
   auto huge = ones;
   huge[0] = std::numeric_limits<std::int64_t>::max();
+  EXPECT_NE(error_of([&] { all_to_all_rows(x, ones, huge, *group()); }),
+            "no error");
   huge.push_back(1);
   EXPECT_THAT(error_of([&] { all_to_all_rows(x, ones, huge, *group()); }),
               HasSubstr("all_to_all_rows: receive_counts"));
