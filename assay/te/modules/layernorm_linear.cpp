@@ -65,6 +65,7 @@ LayerNormLinear::LayerNormLinear(std::int64_t in_features,
 
 NormLinearOutput LayerNormLinear::forward(const Tensor& x, Context* context,
                                           const LinearCall& call) {
+  parameters_->follow_parts(options_.fuse_wgrad_accumulation);
   QuantizedPass pass(*this, context != nullptr);
   Tensor z;
   NormLinearOutput out;
@@ -86,11 +87,12 @@ Tensor LayerNormLinear::backward(const Tensor& dy, Context& context,
   Tensor dz;
   if (d_layernorm_output)
     dz = local_layernorm_grad(*d_layernorm_output, options_);
+  const bool wanted = context.saved.linear.need_dgrad;
   Tensor dx = core_->backward({dy, {}, {}}, context.saved,
                               d_layernorm_output ? &dz : nullptr);
   parameters_->distribute_gradients(options_.fuse_wgrad_accumulation);
   if (context.finish) context.finish();
-  observe(*this, "grad_input", dx);
+  if (wanted) observe(*this, "grad_input", dx);
   return dx;
 }
 

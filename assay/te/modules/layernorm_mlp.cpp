@@ -143,9 +143,11 @@ Tensor LayerNormMLP::backward(const Tensor& dy, Context& context,
   require(!d_layernorm_output || options_.returns_norm(), name(),
           "d_layernorm_output", "given",
           "none: return_layernorm_output is false");
+  require(context.fc2.rows >= 0, name(), "context",
+          "not of a forward pass, or used up", "that of one");
   Tensor h = context.h ? *context.h : norm_fc1_->forward_again(context.fc1);
   context.h.reset();
-  if (fc2_->weight_requires_grad()) {
+  if (context.fc2.need_wgrad) {
     Quantizer* q = context.fc2_requantizer.get();
     if (q) set_directions(*q, false, true);
     LinearInput a = activated(h, q);
@@ -158,10 +160,11 @@ Tensor LayerNormMLP::backward(const Tensor& dy, Context& context,
   Tensor dz;
   if (d_layernorm_output)
     dz = local_layernorm_grad(*d_layernorm_output, options_);
+  const bool wanted = context.fc1.linear.need_dgrad;
   Tensor dx = norm_fc1_->backward(std::move(dh), context.fc1,
                                   d_layernorm_output ? &dz : nullptr);
   if (context.finish) context.finish();
-  observe(*this, "grad_input", dx);
+  if (wanted) observe(*this, "grad_input", dx);
   return dx;
 }
 

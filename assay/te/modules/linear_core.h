@@ -147,7 +147,6 @@ class LinearCore {
 
   // Whether the input is this rank's rows of what the product reads.
   bool gathers_input() const;
-  bool weight_requires_grad() const { return weight_.requires_grad; }
 
  private:
   bool gathers_grad() const;

@@ -125,12 +125,14 @@ std::vector<NamedTensor> Module::state_dict() {
 
 void Module::load_state_dict(std::span<const NamedTensor> state) {
   constexpr const char* kOp = "load_state_dict";
-  std::map<std::string, const Tensor*> given;
+  StateMap given;
   for (const NamedTensor& t : state)
-    require(given.emplace(t.name, &t.tensor).second, kOp, t.name, "twice",
+    require(given.emplace(t.name, t.tensor).second, kOp, t.name, "twice",
             "one tensor of a name");
+  for (const NamedModule& m : modules())
+    m.module->adapt_state(m.name.empty() ? "" : m.name + ".", given);
 
-  std::vector<std::pair<Tensor, const Tensor*>> copies;
+  std::vector<std::pair<Tensor, Tensor>> copies;
   std::vector<std::pair<Module*, std::vector<NamedTensor>>> extras;
   for (const NamedModule& m : modules()) {
     std::vector<NamedTensor> own;
@@ -139,8 +141,8 @@ void Module::load_state_dict(std::span<const NamedTensor> state) {
     for (NamedTensor& to : own) {
       const auto found = given.find(to.name);
       require(found != given.end(), kOp, to.name, "missing", "a tensor");
-      require_dtype(kOp, to.name, *found->second, {to.tensor.dtype()});
-      require_shape(kOp, to.name, *found->second, to.tensor.shape());
+      require_dtype(kOp, to.name, found->second, {to.tensor.dtype()});
+      require_shape(kOp, to.name, found->second, to.tensor.shape());
       copies.emplace_back(to.tensor, found->second);
       given.erase(found);
     }
@@ -149,7 +151,7 @@ void Module::load_state_dict(std::span<const NamedTensor> state) {
     for (auto it = given.lower_bound(prefix);
          it != given.end() && it->first.starts_with(prefix);) {
       extra.push_back(
-          {std::string(kExtra) + it->first.substr(prefix.size()), *it->second});
+          {std::string(kExtra) + it->first.substr(prefix.size()), it->second});
       it = given.erase(it);
     }
     m.module->check_extra_state(extra);
@@ -158,7 +160,7 @@ void Module::load_state_dict(std::span<const NamedTensor> state) {
   require(given.empty(), kOp, given.empty() ? "" : given.begin()->first,
           "unexpected", "names of this model");
   for (auto& [module, extra] : extras) module->load_extra_state(extra);
-  for (auto& [to, from] : copies) copy_bytes(*from, to);
+  for (auto& [to, from] : copies) copy_bytes(from, to);
 }
 
 void visit_tensors(const QuantizedTensor& quantized,

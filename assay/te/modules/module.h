@@ -12,6 +12,7 @@
 // parameters, belongs to one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,9 @@ struct NamedModule {
   std::string name;  // "self_attention.proj"; "" for the module itself
   Module* module;
 };
+
+// A state dict on its way in, by full name.
+using StateMap = std::map<std::string, Tensor>;
 
 // Called with every tensor that a context holds, parameters excepted.
 using TensorVisitor = std::function<void(const Tensor&)>;
@@ -88,6 +92,12 @@ class Module {
   virtual void check_extra_state(std::span<const NamedTensor> state) const;
   // Takes what check_extra_state() has let pass.
   virtual void load_extra_state(std::span<const NamedTensor>) {}
+  // Called by load_state_dict before names are matched: a module whose
+  // parameters are known in several layouts replaces what is there in another
+  // by its own. `prefix`: "" or with a dot behind. Leaves what does not fit.
+  virtual void adapt_state(const std::string& prefix, StateMap& state) {
+    static_cast<void>(prefix), static_cast<void>(state);
+  }
 
  protected:
   Parameter& add_parameter(std::string name, Parameter parameter);
@@ -103,17 +113,21 @@ class Module {
   std::vector<std::pair<std::string, Module*>> children_;
 };
 
-// Bytes of the distinct memory blocks behind what a context holds.
+// Bytes of the distinct memory blocks behind what a context holds: of each
+// from the first to the last byte that one of its tensors shows.
 template <typename Context>
 std::int64_t saved_bytes(const Context& context) {
-  std::map<const void*, std::int64_t> blocks;
+  std::map<const void*, std::pair<const std::byte*, const std::byte*>> blocks;
   context.visit_tensors([&](const Tensor& t) {
-    const auto bytes = static_cast<std::int64_t>(t.view.bytes().size());
-    auto& largest = blocks[t.owner.get()];
-    largest = std::max(largest, bytes);
+    const auto bytes = t.view.bytes();
+    const std::byte *begin = bytes.data(), *end = begin + bytes.size();
+    auto [block, added] = blocks.try_emplace(t.owner.get(), begin, end);
+    if (added) return;
+    block->second.first = std::min(block->second.first, begin);
+    block->second.second = std::max(block->second.second, end);
   });
   std::int64_t total = 0;
-  for (const auto& [owner, bytes] : blocks) total += bytes;
+  for (const auto& [owner, range] : blocks) total += range.second - range.first;
   return total;
 }
 

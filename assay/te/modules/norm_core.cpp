@@ -132,6 +132,8 @@ NormBackward NormCore::gradients(const Tensor& dz, const Saved& kept,
 }
 
 Tensor NormCore::backward(const Tensor& dz, Saved& saved, const Tensor* add) {
+  require(!saved.x.shape().empty(), module_.name(), "context",
+          "not of a forward pass, or used up", "that of one");
   require_dtype(module_.name(), "grad_output", dz, {saved.x.dtype()});
   require_shape(module_.name(), "grad_output", dz, saved.x.shape());
   const Saved kept = std::exchange(saved, {});

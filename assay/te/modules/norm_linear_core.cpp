@@ -71,7 +71,7 @@ Tensor NormLinearCore::forward_again(Saved& saved) {
 Tensor NormLinearCore::backward(LinearGrad dy, Saved& saved,
                                 const Tensor* dz_of_caller) {
   const bool decoded = saved.linear.override == BackwardOverride::kDequantized;
-  if (linear_.weight_requires_grad()) make_input(saved, decoded, !decoded);
+  if (saved.linear.need_wgrad) make_input(saved, decoded, !decoded);
   const bool need_dz = saved.linear.need_dgrad;
   Tensor dz = linear_.backward(std::move(dy), saved.linear);
   NormCore::Saved of_norm = std::move(saved.norm);
