@@ -130,22 +130,52 @@ Tensor GroupedLinear::forward(const Tensor& x, Context* context,
     context->m_splits.assign(m_splits.begin(), m_splits.end());
     context->input = x.shape();
   }
+  const bool drops = context && context->drops_input;
   std::vector<Tensor> ys;
-  for (std::size_t g = 0; g < cores_.size(); ++g)
+  for (std::size_t g = 0; g < cores_.size(); ++g) {
+    if (drops)
+      context->requantizers.push_back(cores_[g].input_requantizer(pass));
     ys.push_back(cores_[g].forward(pass, {rows[g], {}},
                                    context ? &context->saved[g] : nullptr, call,
                                    !options_.return_bias));
+    if (drops) {
+      context->saved[g].input.reset();
+      context->saved[g].input_quantized.reset();
+    }
+  }
   Tensor y = joined(ys, x.shape());
   if (context) context->finish = pass.backward_finish();
   observe(*this, "output", y);
   return y;
 }
 
-Tensor GroupedLinear::backward(const Tensor& dy, Context& context) {
+void GroupedLinear::restore_input(Context& context, const Tensor& input) const {
+  require_shape(name(), "input", input, context.input);
+  const std::vector<Tensor> rows = split_rows(input, context.m_splits);
+  for (std::size_t g = 0; g < cores_.size(); ++g) {
+    LinearCore::Saved& saved = context.saved[g];
+    Quantizer* q = context.requantizers[g].get();
+    if (!saved.need_wgrad) continue;
+    if (!q) {
+      saved.input = rows[g];
+      continue;
+    }
+    const bool decoded = saved.override == BackwardOverride::kDequantized;
+    set_directions(*q, decoded, !decoded);
+    saved.input_quantized = q->quantize(rows[g]);
+  }
+}
+
+Tensor GroupedLinear::backward(const Tensor& dy, Context& context,
+                               const Tensor* input) {
   require(context.saved.size() == cores_.size(), name(), "context",
           "not of a forward pass, or used up", "that of one");
   require_splits(name(), "grad_output", context.m_splits,
                  matrix_shape(dy.shape()).rows);
+  require(context.drops_input == (input != nullptr), name(), "input",
+          input ? "given" : "absent",
+          input ? "none: it was kept" : "that of the forward");
+  if (input) restore_input(context, *input);
   const std::vector<Tensor> rows = split_rows(dy, context.m_splits);
   const bool fuse = options_.fuse_wgrad_accumulation;
   if (!options_.delay_wgrad_compute) weights_->attach_gradients(fuse);

@@ -28,7 +28,12 @@ struct GroupedLinearOptions : LinearOptions {
 class GroupedLinear : public QuantizedModule {
  public:
   struct Context {
+    // Set before the forward where the input can be had again: it is not kept,
+    // and given to the backward.
+    bool drops_input = false;
     std::vector<LinearCore::Saved> saved;  // one a group
+    // Of a dropped input, as the forward found them; null: it is not quantised.
+    std::vector<std::unique_ptr<Quantizer>> requantizers;
     std::vector<std::int64_t> m_splits;
     Shape input;
     std::function<void()> finish;
@@ -50,8 +55,10 @@ class GroupedLinear : public QuantizedModule {
                  std::span<const std::int64_t> m_splits,
                  const LinearCall& call = {});
   // dy [..., out] to dx [..., in]; no elements where call.input_requires_grad
-  // was false. A group without rows adds zeros. `context` is used up.
-  Tensor backward(const Tensor& dy, Context& context);
+  // was false. A group without rows adds zeros. `input`: that of the forward
+  // where it was dropped, else null. `context` is used up.
+  Tensor backward(const Tensor& dy, Context& context,
+                  const Tensor* input = nullptr);
 
   bool need_backward_dw() const override;
   void adapt_state(const std::string& prefix, StateMap& state) override;
@@ -72,6 +79,7 @@ class GroupedLinear : public QuantizedModule {
 
  private:
   void make_parameters(int num_gemms);
+  void restore_input(Context& context, const Tensor& input) const;
   void check_splits(const Tensor& x,
                     std::span<const std::int64_t> m_splits) const;
 

@@ -202,6 +202,36 @@ TEST(GroupedLinear, KeepsTheOriginalInputWhereAsked) {
   }
 }
 
+// An input that the caller has again: nothing is kept, the bits are the same,
+// also where the scales have changed between.
+TEST(GroupedLinear, DropsAnInputThatIsGivenAgain) {
+  const Splits splits = {32, 0, 64};
+  const Tensor x = normal_tensor(DType::kBF16, {96, 64}, 3);
+  const Tensor dy = normal_tensor(DType::kBF16, {96, 32}, 4);
+  GroupedLinear kept(3, 64, 32, options_of(DType::kBF16));
+  GroupedLinear dropped(3, 64, 32, options_of(DType::kBF16));
+  copy_parameters(kept, dropped);
+  for (const NamedRecipe& r : all_recipes()) {
+    SCOPED_TRACE(r.name);
+    for (int step = 0; step < 2; ++step) {
+      kept.zero_grad();
+      dropped.zero_grad();
+      const PassResult a = train(kept, x, dy, &r.recipe, splits);
+      GroupedLinear::Context context;
+      context.drops_input = true;
+      {
+        Autocast autocast(r.recipe);
+        dropped.forward(x, &context, splits);
+      }
+      EXPECT_EQ(saved_bytes(context), 0);
+      EXPECT_EQ(message_of([&] { dropped.backward(dy, context); }),
+                "GroupedLinear: input: absent, expected that of the forward");
+      EXPECT_TRUE(same_bits(a.dx, dropped.backward(dy, context, &x)));
+      expect_same_gradients(kept, dropped);
+    }
+  }
+}
+
 TEST(GroupedLinear, PutsOffItsWeightGradients) {
   const Splits splits = {32, 0, 64};
   const Tensor x = normal_tensor(DType::kBF16, {96, 64}, 3);
