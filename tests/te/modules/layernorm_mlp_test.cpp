@@ -153,9 +153,9 @@ TEST_P(EveryActivation, AgreesWithFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(LayerNormMLP, EveryActivation,
                          testing::Range(0, kActivationCount),
-                         [](const auto& info) {
+                         [](const auto& p) {
                            return std::string(activation_name(
-                               static_cast<Activation>(info.param)));
+                               static_cast<Activation>(p.param)));
                          });
 
 // A pass against the operators one by one, current scaling: what is fused, what
