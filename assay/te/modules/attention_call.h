@@ -51,7 +51,8 @@ struct AttentionCall {
   std::optional<Tensor> core_attention_bias = std::nullopt;
   std::optional<Tensor> alibi_slopes = std::nullopt;
   // Inference with a cache of keys and values, whose begin_step() the caller
-  // has called. Not with a context.
+  // has called. Lengths are the cache's. Not with a context, nor over a group
+  // of context parallelism.
   KvCache* inference_params = nullptr;
 };
 

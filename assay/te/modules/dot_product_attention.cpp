@@ -200,6 +200,8 @@ DotProductAttention::Output DotProductAttention::infer_with_cache(
     const AttentionCall& call) {
   require(!fp8_attention_enabled(), name(), "inference_params",
           "given under fp8_dpa", "a recipe without fp8_dpa");
+  require(cp_size() == 1, name(), "inference_params",
+          "given with a context parallel group", "one of the two");
   KvCache& cache = *call.inference_params;
   const std::int64_t layer = options_.layer_number - 1;
   cache.append(layer, k, v, options.q_format);

@@ -6,6 +6,8 @@
 #include "assay/base/parallel.h"
 #include "assay/te/ops/attention.h"
 #include "assay/te/quantize/current.h"
+#include "assay/te/quantize/identity.h"
+#include "assay/te/quantize/mxfp8.h"
 #include "tests/te/modules/module_test.h"
 
 namespace assay::te {
@@ -280,6 +282,65 @@ TEST(DotProductAttention, QuantisesWhereFp8AttentionDoes) {
   const Tensor plain = module.forward(x.q, x.k, x.v).out;
   EXPECT_FALSE(same_bits(out, plain));
   EXPECT_LT(distance(out, plain), 0.1);
+}
+
+// MXFP8: q, k, v and d_out, each by itself along the channels, and no more.
+TEST(DotProductAttention, QuantisesInputsAloneUnderMxfp8) {
+  const Qkv x = inputs(DType::kBF16, 16, 1, 2, 2, 32);
+  const Tensor d = normal_tensor(DType::kBF16, {16, 1, 64}, 4);
+  DotProductAttention module(2, 32);
+  recipe::MXFP8BlockScaling recipe;
+  recipe.fp8_dpa = true;
+  DotProductAttention::Context context;
+  Tensor out;
+  {
+    Autocast autocast{Recipe(recipe)};
+    out = module.forward(x.q, x.k, x.v, &context).out;
+  }
+  const AttentionGradients grads = module.backward(d, context);
+
+  const auto decoded = [](const Tensor& t) {
+    MXFP8Quantizer quantizer(DType::kE4M3FN);
+    return dequantize(quantizer.quantize(t), t.dtype());
+  };
+  AttentionInputs in;
+  in.q = decoded(x.q);
+  in.k = decoded(x.k);
+  in.v = decoded(x.v);
+  const AttentionFp8Result expected = attention_fp8_forward(in, {}, {});
+  Tensor dr = d;
+  dr.view.shape = {16, 1, 2, 32};
+  const AttentionGradients g =
+      attention_fp8_backward(decoded(dr), expected, {}, {});
+  Tensor flat = expected.out;
+  flat.view.shape = {16, 1, 64};
+  EXPECT_TRUE(same_bits(out, flat));
+  EXPECT_TRUE(same_bits(grads.dq, g.dq));
+  EXPECT_TRUE(same_bits(grads.dk, g.dk));
+  EXPECT_TRUE(same_bits(grads.dv, g.dv));
+  EXPECT_FALSE(same_bits(out, module.forward(x.q, x.k, x.v).out));
+}
+
+// A factory that quantises nothing gives attention without quantisation, in
+// the emulation's order of rounding; it is asked for every slot.
+TEST(DotProductAttention, CustomRecipesMakeItsQuantisers) {
+  const Qkv x = inputs(DType::kF32, 16, 1, 2, 2, 32);
+  DotProductAttention module(2, 32);
+  int asked = 0;
+  recipe::Custom recipe;
+  recipe.fp8_dpa = true;
+  recipe.qfactory = [&](const QuantizerRole& role) -> recipe::QuantizerRequest {
+    EXPECT_EQ(role.module_type, "dpa");
+    ++asked;
+    return std::make_unique<IdentityQuantizer>();
+  };
+  Tensor out;
+  {
+    Autocast autocast{Recipe(recipe)};
+    out = module.forward(x.q, x.k, x.v).out;
+  }
+  EXPECT_EQ(asked, 9 + 6);
+  EXPECT_LT(distance(out, module.forward(x.q, x.k, x.v).out), 2e-6);
 }
 
 TEST(DotProductAttention, KeepsHistoriesInNvtesSlots) {
