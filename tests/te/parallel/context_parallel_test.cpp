@@ -58,7 +58,7 @@ struct Case {
   const char* name;
   AttentionOptions options;
   std::int64_t heads = 4, key_heads = 4, dim = 8, v_dim = 16;
-  std::int64_t batch = 2, length = 112, kv_length = 112;
+  std::int64_t batch = 2, length = 80, kv_length = 80;
   // Valid tokens of each sequence: padding masks and thd. thd: their padded
   // lengths too.
   std::vector<std::int64_t> valid, padded, kv_valid = valid;
@@ -228,7 +228,7 @@ const std::vector<Case>& cases() {
   };
   // Lengths of whole sequences of thd, multiples of 8; some chunks have no
   // valid token, some sequences none.
-  const std::vector<std::int64_t> padded = {112, 8, 72, 16};
+  const std::vector<std::int64_t> padded = {80, 8, 72, 16};
   static const std::vector<Case> all = {
       {.name = "none",
        .options = in(kSbhd, {.mask = kNone, .want_max_logit = true})},
@@ -239,21 +239,21 @@ const std::vector<Case>& cases() {
        .options = in(kBshd, {.mask = kCausalBottomRight})},
       {.name = "padding",
        .options = in(kBshd, {.mask = kPadding}),
-       .valid = {100, 17}},
+       .valid = {70, 17}},
       {.name = "padding_causal",
        .options = in(kSbhd, {.mask = kPaddingCausal}),
-       .valid = {112, 0}},
+       .valid = {80, 0}},
       {.name = "thd",
        .options = in(kThd, {.mask = kPadding, .want_max_logit = true}),
-       .valid = {112, 5, 30, 0},
+       .valid = {80, 5, 30, 0},
        .padded = padded},
       {.name = "thd causal",
        .options = in(kThd, {.mask = kPaddingCausal}),
-       .valid = {107, 8, 50, 1},
+       .valid = {77, 8, 50, 1},
        .padded = padded},
       {.name = "thd causal cross",
        .options = in(kThd, {.mask = kPaddingCausal}),
-       .valid = {107, 8, 50, 1},
+       .valid = {77, 8, 50, 1},
        .padded = padded,
        .kv_valid = {70, 3, 72, 16}},
       {.name = "window",
@@ -268,13 +268,13 @@ const std::vector<Case>& cases() {
                       .window_right = 0})},
       {.name = "thd window",
        .options = in(kThd, {.mask = kPaddingCausal, .window_left = 30}),
-       .valid = {107, 8, 50, 1},
+       .valid = {77, 8, 50, 1},
        .padded = padded},
       {.name = "alibi",
        .options = in(kSbhd, {.mask = kCausal, .bias = kAlibi})},
       {.name = "alibi none",
        .options = in(kThd, {.mask = kNone, .bias = kAlibi}),
-       .valid = {107, 8, 50, 1},
+       .valid = {77, 8, 50, 1},
        .padded = padded},
       {.name = "off by one",
        .options =
@@ -292,7 +292,7 @@ const std::vector<Case>& cases() {
        .comms = {true, true, false}},
       {.name = "dropout thd",
        .options = in(kThd, {.mask = kNone, .dropout = 0.25, .seed = 5}),
-       .valid = {107, 8, 50, 1},
+       .valid = {77, 8, 50, 1},
        .padded = padded,
        .comms = {true, true, false}},
       {.name = "longer keys",
@@ -523,9 +523,9 @@ TEST(ContextParallel, RefusesWhatItCannotMean) {
   EXPECT_THAT(
       with([](auto& in, auto& o, auto&) {
         o.mask = kPadding;
-        in.cu_seqlens_q = in.cu_seqlens_kv = offsets({113, 2}, Device::kCpu);
+        in.cu_seqlens_q = in.cu_seqlens_kv = offsets({81, 2}, Device::kCpu);
       }),
-      HasSubstr("length of sequence 0: 113, expected at most 112"));
+      HasSubstr("length of sequence 0: 81, expected at most 80"));
   EXPECT_THAT(with([](auto& in, auto&, auto&) { in.v = Tensor{}; }),
               HasSubstr("v: absent"));
   if (ranks() == 1) return;
