@@ -9,7 +9,8 @@
 // The GEMM adds and applies all of it to its fp32 sums and rounds once: the
 // roundings to the dtype of the product, of the sum with the bias, and of the
 // scaled product are not there. The input of GELU that is kept for the
-// backward is rounded. A bias is taken in for bfloat16 and float16 alone
+// backward is rounded. GELU stays by itself where it quantises for the
+// operation behind it. A bias is taken in for bfloat16 and float16 alone
 // (NVTE), a sum over ranks must not come in between.
 #include <utility>
 
@@ -42,12 +43,11 @@ bool takes_bias(BasicLinear& linear) {
   return linear.weight().dtype != DType::kF32;
 }
 
-// x as codes for the next GEMM is made of the unrounded gelu (delayed
-// scaling), which the GEMM does not give away.
-bool quantizes_unrounded(Operations ops, std::size_t next,
-                         const FusionContext& context) {
+// Whether what comes next reads codes. An activation and a quantiser are one
+// operator (te/quantize/fused.h), which rounds where NVTE and LayerNormMLP do.
+bool reads_codes(Operations ops, std::size_t next,
+                 const FusionContext& context) {
   return context.recipe && next < ops.size() &&
-         std::holds_alternative<recipe::DelayedScaling>(*context.recipe) &&
          ops[next]->num_quantizers(Direction::kForward) > 0;
 }
 
@@ -91,7 +91,7 @@ std::size_t match_linear_bias_activation(Operations ops,
   BasicLinear* linear = local_linear(ops);
   if (!linear || !takes_bias(*linear)) return 0;
   const std::size_t count = as<Bias>(ops, 1) ? 2 : 1;
-  if (as<GELU>(ops, count) && !quantizes_unrounded(ops, count + 1, context))
+  if (as<GELU>(ops, count) && !reads_codes(ops, count + 1, context))
     return count + 1;
   return count == 2 ? 2 : 0;
 }
