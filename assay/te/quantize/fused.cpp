@@ -86,9 +86,15 @@ QuantizedWithDbias dactivation_quantize_dbias(Quantizer& quantizer,
                                               const Tensor& x,
                                               const ActivationOptions& options,
                                               InternalPrecision precision) {
+  if (takes_rounded_input(quantizer)) {
+    check_activation_grad("dactivation_quantize", act, dy, x, options);
+    ActivationBiasGrads grads =
+        activation_backward_dbias(act, dy, x, options, precision);
+    return {quantizer.quantize(grads.dx), std::move(grads.dbias)};
+  }
   const Tensor dx = dactivation_f32(act, dy, x, options);
   Tensor dbias = bias_grad(dx, x.dtype(), precision);
-  return {quantize_result(quantizer, dx, x.dtype()), std::move(dbias)};
+  return {quantizer.quantize_fused(dx, x.dtype()), std::move(dbias)};
 }
 
 }  // namespace assay::te
