@@ -9,6 +9,7 @@
 
 #include "assay/te/modules/embedding.h"
 #include "assay/te/modules/lm_head.h"
+#include "assay/te/modules/moe.h"
 #include "assay/te/modules/transformer_layer.h"
 #include "tests/te/modules/module_test.h"
 
@@ -180,6 +181,20 @@ std::map<std::string, Make> modules() {
     auto made = std::make_unique<LayerNormMLP>(kHidden, kFfn, o);
     EXPECT_EQ(made->fc1_weight().partition_stride, 2);
     return made;
+  };
+  m["GroupedLinear"] = [] {
+    return std::make_unique<GroupedLinear>(2, kHidden, kFfn,
+                                           parallel<GroupedLinearOptions>());
+  };
+  m["GroupedLinear, stacked"] = [] {
+    auto o = parallel<GroupedLinearOptions>();
+    o.single_grouped_weight = o.single_grouped_bias = true;
+    return std::make_unique<GroupedLinear>(2, kHidden, kFfn, o);
+  };
+  m["MoELayer"] = [] {
+    auto o = in_bf16<MoEOptions>();
+    o.num_experts = 2;
+    return std::make_unique<MoELayer>(kHidden, kFfn, o);
   };
   m["DotProductAttention"] = [] {
     DotProductAttentionOptions o;
