@@ -6,6 +6,7 @@
 #include "assay/te/modules/observer.h"
 #include "assay/te/ops/grouped_gemm.h"
 #include "assay/te/parallel/collectives.h"
+#include "assay/te/quantize/delayed.h"
 #include "assay/te/quantize/hybrid.h"
 
 namespace assay::te {
@@ -147,7 +148,14 @@ std::unique_ptr<Quantizer> LinearCore::input_requantizer(
   if (!pass.quantizing() ||
       pass.backward_override() == BackwardOverride::kHighPrecision)
     return nullptr;
-  return pass.forward(3 * gemm_).clone();
+  Quantizer& q = pass.forward(3 * gemm_);
+  const auto* delayed = dynamic_cast<const DelayedScalingQuantizer*>(&q);
+  if (!delayed) return q.clone();
+  // Its scale alone: a history has a column for every slot of the module.
+  auto state = std::make_shared<DelayedScalingState>(1, 1);
+  state->scale.mutable_data<float>()[0] =
+      delayed->state()->scale.data<float>()[delayed->slot()];
+  return std::make_unique<DelayedScalingQuantizer>(q.format(), state, 0);
 }
 
 GemmOptions LinearCore::fprop_options(bool add_bias,
