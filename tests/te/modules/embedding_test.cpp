@@ -1,22 +1,12 @@
 #include "assay/te/modules/embedding.h"
 
-#include "assay/base/error.h"
 #include "assay/te/modules/lm_head.h"
 #include "assay/te/modules/rotary.h"
 #include "assay/te/ops/gemm.h"
-#include "tests/te/modules/module_test.h"
+#include "tests/te/modules/module_checks.h"
 
 namespace assay::te {
 namespace {
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 Tensor ids(Shape shape, const std::vector<double>& values) {
   return filled(DType::kI64, std::move(shape), values);

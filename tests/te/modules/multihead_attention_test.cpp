@@ -2,8 +2,7 @@
 
 #include <numbers>
 
-#include "assay/base/error.h"
-#include "tests/te/modules/module_test.h"
+#include "tests/te/modules/module_checks.h"
 
 namespace assay::te {
 namespace {
@@ -28,15 +27,6 @@ std::vector<std::string> names(Module& module) {
   for (const NamedTensor& t : module.state_dict())
     out.push_back(t.name + " " + to_string(t.tensor.shape()));
   return out;
-}
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 Options no_dropout() {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "assay/base/error.h"
 #include "assay/base/parallel.h"
 #include "assay/formats/tensor_source.h"
 #include "assay/te/modules/recompute.h"
-#include "tests/te/modules/module_test.h"
+#include "tests/te/modules/module_checks.h"
 
 namespace assay::te {
 namespace {
@@ -19,15 +18,6 @@ Options no_dropout() {
   Options options;
   options.hidden_dropout = options.attention_dropout = 0;
   return options;
-}
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 // tests/data/te/make_transformer_layer.py: torch's operators in fp64.
@@ -246,13 +236,6 @@ TEST(TransformerLayer, AgreesWithTheReferenceUnderEveryRecipe) {
     SCOPED_TRACE(r.name);
     compare_with_reference(DType::kBF16, &r, 2 * r.operand_error);
   }
-}
-
-void expect_same_gradients(TransformerLayer& a, TransformerLayer& b) {
-  const auto p = a.parameters(), q = b.parameters();
-  for (std::size_t i = 0; i < p.size(); ++i)
-    EXPECT_TRUE(same_bits(*p[i].parameter->grad, *q[i].parameter->grad))
-        << p[i].name;
 }
 
 // Nothing kept, the core run again, the whole layer run again: one result,
