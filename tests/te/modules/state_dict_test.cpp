@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::int64_t kHidden = 16, kFfn = 24, kHeads = 4, kGroups = 2,
                        kVocab = 10, kPositions = 6, kHistory = 5;
-constexpr int kExperts = 2;
 
 // A row as text, shapes in numbers: "weight [24, 16] float32 cut 0".
 using Rows = std::multiset<std::string>;
@@ -33,11 +32,11 @@ std::string trimmed(std::string text) {
 // "Q+2K": a sum of symbols, each with a factor or alone.
 std::int64_t evaluated(const std::string& expression) {
   const std::map<char, std::int64_t> symbols = {
-      {'H', kHidden},    {'F', kFfn},
-      {'N', kHeads},     {'D', kHidden / kHeads},
-      {'Q', kHidden},    {'K', kGroups * kHidden / kHeads},
-      {'E', kExperts},   {'V', kVocab},
-      {'S', kPositions}, {'L', kHistory}};
+      {'H', kHidden}, {'F', kFfn},
+      {'N', kHeads},  {'D', kHidden / kHeads},
+      {'Q', kHidden}, {'K', kGroups * kHidden / kHeads},
+      {'V', kVocab},  {'S', kPositions},
+      {'L', kHistory}};
   std::int64_t sum = 0;
   std::stringstream terms(expression);
   for (std::string term; std::getline(terms, term, '+');) {
@@ -67,6 +66,7 @@ std::map<std::string, Rows> documented() {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("## ")) {
       section = line.substr(3);
+      EXPECT_FALSE(sections.contains(section)) << section << " comes twice";
       sections[section];
     }
     if (section.empty() || !line.starts_with("| `")) continue;
@@ -220,21 +220,6 @@ std::map<std::string, Make> modules() {
   };
   m["TransformerLayer, decoder"] = [] {
     return layer([](auto& o) { o.layer_type = LayerType::kDecoder; });
-  };
-  m["GroupedLinear"] = [] {
-    return std::make_unique<GroupedLinear>(kExperts, kHidden, kFfn,
-                                           parallel<GroupedLinearOptions>());
-  };
-  m["GroupedLinear, stacked"] = [] {
-    auto o = parallel<GroupedLinearOptions>();
-    o.single_grouped_weight = o.single_grouped_bias = true;
-    return std::make_unique<GroupedLinear>(kExperts, kHidden, kFfn, o);
-  };
-  m["MoELayer"] = [] {
-    MoEOptions o;
-    o.num_experts = kExperts;
-    o.params_dtype = DType::kBF16;
-    return std::make_unique<MoELayer>(kHidden, kFfn, o);
   };
   m["TokenEmbedding"] = [] {
     auto o = parallel<TokenEmbeddingOptions>();
