@@ -30,24 +30,62 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features,
   }
 }
 
-Tensor Linear::forward(const Tensor& x, Context* context,
-                       const LinearCall& call) {
+Tensor Linear::run_forward(LinearInput x, Context* context,
+                           const LinearCall& call,
+                           const LinearEpilogue& epilogue) {
   parameters_.follow_parts(options_.fuse_wgrad_accumulation);
   QuantizedPass pass(*this, context != nullptr);
-  Tensor y = core_->forward(pass, {x, {}}, context ? &context->saved : nullptr,
-                            call, !options_.return_bias);
+  Tensor y =
+      core_->forward(pass, std::move(x), context ? &context->saved : nullptr,
+                     call, !options_.return_bias, epilogue);
   if (context) context->finish = pass.backward_finish();
+  return y;
+}
+
+Tensor Linear::run_backward(LinearGrad dy, Context& context,
+                            const LinearGradEpilogue& epilogue) {
+  Tensor dx = core_->backward(std::move(dy), context.saved, epilogue);
+  parameters_.distribute_gradients(options_.fuse_wgrad_accumulation);
+  if (context.finish) context.finish();
+  return dx;
+}
+
+Tensor Linear::forward(const Tensor& x, Context* context,
+                       const LinearCall& call) {
+  return forward(LinearInput{x, {}}, context, call);
+}
+
+Tensor Linear::forward(LinearInput x, Context* context,
+                       const LinearCall& call) {
+  Tensor y = run_forward(std::move(x), context, call, {});
   observe(*this, "output", y);
   return y;
 }
 
+QuantizedTensor Linear::forward_fp8(LinearInput x, Context* context,
+                                    const LinearCall& call) {
+  std::optional<QuantizedTensor> y;
+  run_forward(std::move(x), context, call, {.fp8 = &y});
+  return *std::move(y);
+}
+
 Tensor Linear::backward(const Tensor& dy, Context& context) {
+  return backward(LinearGrad{dy, {}, {}}, context);
+}
+
+Tensor Linear::backward(LinearGrad dy, Context& context) {
   const bool wanted = context.saved.need_dgrad;
-  Tensor dx = core_->backward({dy, {}, {}}, context.saved);
-  parameters_.distribute_gradients(options_.fuse_wgrad_accumulation);
-  if (context.finish) context.finish();
+  Tensor dx = run_backward(std::move(dy), context, {});
   if (wanted) observe(*this, "grad_input", dx);
   return dx;
+}
+
+QuantizedTensor Linear::backward_fp8(LinearGrad dy, Context& context) {
+  require(context.saved.need_dgrad, name(), "fp8_grad",
+          "of an input that needs no gradient", "one that does");
+  std::optional<QuantizedTensor> dx;
+  run_backward(std::move(dy), context, {.fp8 = &dx});
+  return *std::move(dx);
 }
 
 void Linear::on_new_quantizers() {

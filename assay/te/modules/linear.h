@@ -91,6 +91,18 @@ class Linear : public QuantizedModule {
   // parameters. `context` is used up.
   Tensor backward(const Tensor& dy, Context& context);
 
+  // The same for codes: x quantised as this layer's input is (in the directions
+  // that it needs), dy as its grad_output is.
+  Tensor forward(LinearInput x, Context* context, const LinearCall& call = {});
+  Tensor backward(LinearGrad dy, Context& context);
+  // NVTE's fp8_output and fp8_grad: y or dx as codes, by the quantisers of the
+  // slots output and grad_input (fp8_result.h). Throws Error{kUsage} for other
+  // recipes, outside of Autocast, and where the sum runs over ranks. Observers
+  // see neither: they exist in no high precision.
+  QuantizedTensor forward_fp8(LinearInput x, Context* context,
+                              const LinearCall& call = {});
+  QuantizedTensor backward_fp8(LinearGrad dy, Context& context);
+
   bool need_backward_dw() const override { return core_->has_delayed(); }
   // Null where there is none.
   Parameter* bias() { return parameters_.bias(); }
@@ -103,6 +115,10 @@ class Linear : public QuantizedModule {
   void own_backward_dw() override;
 
  private:
+  Tensor run_forward(LinearInput x, Context* context, const LinearCall& call,
+                     const LinearEpilogue& epilogue);
+  Tensor run_backward(LinearGrad dy, Context& context,
+                      const LinearGradEpilogue& epilogue);
   std::int64_t in_features_, out_features_;
   LinearOptions options_;
   LinearParameters parameters_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "assay/te/check.h"
+#include "assay/te/modules/fp8_result.h"
 #include "assay/te/modules/observer.h"
 #include "assay/te/ops/grouped_gemm.h"
 #include "assay/te/parallel/collectives.h"
@@ -181,6 +182,7 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
   const Shape& shape = x.tensor ? x.tensor->shape() : x.quantized->shape;
   check_input(pass, shape, saved != nullptr);
   if (saved) {
+    *saved = {};  // of a pass without a backward
     saved->dtype = x.tensor ? x.tensor->dtype() : x.quantized->dtype;
     saved->need_dgrad = call.input_requires_grad;
     saved->need_wgrad = weight_.requires_grad;
@@ -190,12 +192,23 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
     pass.calibrate(3 * gemm_, *x.tensor);
     pass.calibrate(3 * gemm_ + 1, values_of(weight_));
   }
-  const GemmOptions options = fprop_options(add_bias, epilogue);
+  GemmOptions options = fprop_options(add_bias, epilogue);
+  if (epilogue.fp8) {
+    require(pass.quantizing(), module_.name(), "fp8_output",
+            "outside of Autocast", "a recipe with one scale a tensor");
+    options.fp8_output =
+        fp8_output_of(module_.name(), pass.forward(3 * gemm_ + 2));
+  }
   GemmResult result =
       pass.quantizing()
           ? forward_quantized(pass, std::move(x), saved, call, options)
           : forward_plain(*x.tensor, saved, options);
   if (epilogue.pre_gelu) *epilogue.pre_gelu = std::move(result.pre_gelu);
+  if (epilogue.fp8) {
+    *epilogue.fp8 = fp8_result(pass.forward(3 * gemm_ + 2), result);
+    if (saved) saved->rows = matrix_shape((*epilogue.fp8)->shape).rows;
+    return {};
+  }
   Tensor y = finish_output(std::move(result.d), add_bias);
   if (saved) saved->rows = matrix_shape(y.shape()).rows;
   return y;

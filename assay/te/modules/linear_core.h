@@ -39,7 +39,7 @@ struct LinearInput {
   std::optional<QuantizedTensor> quantized;
 };
 // A gradient of the output; where it is quantised already, with the sums over
-// its rows that the bias needs.
+// its rows that the bias needs (absent: those of the decoded codes).
 struct LinearGrad {
   std::optional<Tensor> tensor;
   std::optional<QuantizedTensor> quantized;
@@ -55,14 +55,20 @@ struct LinearEpilogue {
   const Tensor* bias = nullptr;  // instead of the layer's own
   const Tensor* add = nullptr;   // of y's shape
   Tensor* pre_gelu = nullptr;
+  // y as codes of the layer's output quantiser (fp8_result.h), in the place of
+  // the tensor that is given back. Within Autocast.
+  std::optional<QuantizedTensor>* fp8 = nullptr;
 
-  bool empty() const { return alpha == 1 && !bias && !add && !pre_gelu; }
+  bool empty() const {
+    return alpha == 1 && !bias && !add && !pre_gelu && !fp8;
+  }
 };
-// dx = alpha dy W + add, dW = alpha dy^T x. `add` not where the sum of dx runs
-// over ranks.
+// dx = alpha dy W + add, dW = alpha dy^T x. `add` and `fp8` not where the sum
+// of dx runs over ranks.
 struct LinearGradEpilogue {
   float alpha = 1;
-  const Tensor* add = nullptr;  // of dx's shape
+  const Tensor* add = nullptr;                    // of dx's shape
+  std::optional<QuantizedTensor>* fp8 = nullptr;  // dx as codes
 };
 
 class LinearCore {
@@ -169,7 +175,7 @@ class LinearCore {
                       Saved& saved) const;
   void check_input(const QuantizedPass& pass, const Shape& shape,
                    bool training) const;
-  void add_bias_grad(const LinearGrad& dy);
+  void add_bias_grad(const LinearGrad& dy, DType activations);
   void check_grad(const LinearGrad& dy, const Shape& shape,
                   const Saved& saved) const;
   Tensor input_for_wgrad(const Saved& saved,

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "assay/te/check.h"
+#include "assay/te/modules/fp8_result.h"
 #include "assay/te/modules/linear_core.h"
 #include "assay/te/modules/observer.h"
 #include "assay/te/ops/bias_grad.h"
@@ -20,7 +21,8 @@ Quantizer* LinearCore::grad_quantizer(const Saved& saved) const {
 
 Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved,
                          const LinearGradEpilogue& epilogue) const {
-  require(!epilogue.add || options_.mode != ParallelMode::kColumn ||
+  const bool plain = !epilogue.add && !epilogue.fp8;
+  require(plain || options_.mode != ParallelMode::kColumn ||
               options_.tp.size() == 1,
           module_.name(), "epilogue", "before a sum over ranks", "none");
   GemmOptions options;
@@ -30,15 +32,28 @@ Tensor LinearCore::dgrad(const GemmOperand& dy, const Saved& saved,
     options.beta = 1;
   }
   options.out_dtype = saved.dtype;
-  Tensor dx;
+  Quantizer* q = nullptr;
+  if (epilogue.fp8) {
+    require(saved.states && saved.override == BackwardOverride::kNone,
+            module_.name(), "fp8_grad", "of a forward in high precision",
+            "a recipe with one scale a tensor");
+    q = &saved.states->backward->at(2 * gemm_ + 1);
+    options.fp8_output = fp8_output_of(module_.name(), *q);
+  }
+  GemmResult result;
   if (saved.weight) {
-    dx = gemm_dgrad(dy, *saved.weight, options).d;
+    result = gemm_dgrad(dy, *saved.weight, options);
   } else if (saved.override == BackwardOverride::kDequantized) {
     const Tensor w = dequantize(*saved.weight_quantized, saved.dtype);
-    dx = gemm_dgrad(dy, w, options).d;
+    result = gemm_dgrad(dy, w, options);
   } else {
-    dx = gemm_dgrad(dy, *saved.weight_quantized, options).d;
+    result = gemm_dgrad(dy, *saved.weight_quantized, options);
   }
+  if (q) {
+    *epilogue.fp8 = fp8_result(*q, result);
+    return {};
+  }
+  Tensor dx = std::move(result.d);
   if (options_.mode != ParallelMode::kColumn || options_.tp.size() == 1)
     return dx;
   Communicator& group = *options_.tp.group;
@@ -109,20 +124,26 @@ void LinearCore::check_grad(const LinearGrad& dy, const Shape& shape,
     require_dtype(module_.name(), "grad_output", *dy.tensor, {saved.dtype});
 }
 
-void LinearCore::add_bias_grad(const LinearGrad& dy) {
+void LinearCore::add_bias_grad(const LinearGrad& dy, DType activations) {
   const bool fuse = options_.fuse_wgrad_accumulation;
   const DType dtype =
       fuse && bias_->main_grad ? bias_->main_grad->dtype() : bias_->dtype;
-  accumulate_grad(
-      *bias_, dy.bias_grad ? *dy.bias_grad : te::bias_grad(*dy.tensor, dtype),
-      fuse);
+  Tensor sums;
+  if (dy.bias_grad) {
+    sums = *dy.bias_grad;
+  } else if (dy.tensor) {
+    sums = te::bias_grad(*dy.tensor, dtype);
+  } else {
+    sums = te::bias_grad(dequantize(*dy.quantized, activations), dtype);
+  }
+  accumulate_grad(*bias_, sums, fuse);
 }
 
 Tensor LinearCore::backward(LinearGrad dy, Saved& saved,
                             const LinearGradEpilogue& epilogue) {
   const Shape& shape = dy.tensor ? dy.tensor->shape() : dy.quantized->shape;
   check_grad(dy, shape, saved);
-  if (bias_ && bias_->requires_grad) add_bias_grad(dy);
+  if (bias_ && bias_->requires_grad) add_bias_grad(dy, saved.dtype);
 
   const bool quantizes =
       saved.states && saved.override == BackwardOverride::kNone;

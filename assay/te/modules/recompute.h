@@ -43,6 +43,7 @@ class RecomputePoint {
   // Runs `forward` as the first pass.
   template <typename Forward>
   auto first(Forward&& forward) {
+    stashes_.clear();  // of an earlier pass
     autocast_ = autocast_state();
     random_ = random_states();
     random_scope_ = random_scope();

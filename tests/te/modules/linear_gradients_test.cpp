@@ -325,6 +325,21 @@ TEST_F(LinearGradients, AContextServesOneBackward) {
   EXPECT_NE(message_of([&] { layer.backward(dy, context); }), "no error");
 }
 
+// A pass without a backward leaves nothing in its context.
+TEST_F(LinearGradients, AContextMayBeFilledAgain) {
+  const Recipe r = recipe::Float8CurrentScaling{};
+  Linear layer(96, 160, bf16()), twin(96, 160, bf16());
+  copy_parameters(layer, twin);
+  Linear::Context context;
+  layer.forward(normal_tensor(kBF16, {16, 96}, 7), &context);
+  {
+    Autocast autocast(r);
+    layer.forward(x, &context);
+  }
+  EXPECT_TRUE(same_bits(layer.backward(dy, context), run(twin, r, x, dy).dx));
+  EXPECT_TRUE(same_bits(*layer.weight().grad, *twin.weight().grad));
+}
+
 // <dy, y(x + d) - y(x)> = <dx, d>, and the same for the weight: exact for a
 // product, but for fp32 rounding, whatever the shape.
 TEST_F(LinearGradients, AreTheAdjoint) {

@@ -196,6 +196,26 @@ TEST(Recompute, AnyNumberOfTimes) {
   EXPECT_TRUE(same_bits(recomputed_backward(block, grad(0), context), once));
 }
 
+TEST(Recompute, AContextMayBeFilledAgain) {
+  Linear kept(32, 64, bf16()), again(32, 64, bf16());
+  copy_parameters(kept, again);
+  const Tensor dy = normal_tensor(kBF16, {32, 64}, 3);
+  Linear::Context a;
+  RecomputeContext<Linear> b;
+  for (int i = 0; i < 3; ++i) {
+    {
+      Autocast autocast{delayed()};
+      kept.forward(input(i), &a);
+    }
+    Autocast autocast{delayed()};
+    recomputed_forward(again, input(i), b);
+  }
+  // With the scales of the third pass, not of the first.
+  const Tensor dx = recomputed_backward(again, dy, b);
+  EXPECT_TRUE(same_bits(dx, kept.backward(dy, a)));
+  EXPECT_TRUE(same_bits(*again.weight().grad, *kept.weight().grad));
+}
+
 TEST(Recompute, F43_DrawsTheSameMaskUnderANamedState) {
   manual_seed(5);
   set_random_states({{"", {5, 0}}, {kModelParallelRandom, {6, 0}}});
