@@ -315,6 +315,9 @@ AttentionGradients DotProductAttention::gradients(const Tensor& d_out,
 
 AttentionGradients DotProductAttention::backward(const Tensor& d_out,
                                                  Context& context) {
+  require(context.result || context.fp8 || context.cp || context.recompute,
+          name(), "context", "not of a forward pass, or used up",
+          "that of one");
   if (context.recompute)
     context.recompute->second([&] { return run(context, true); });
   AttentionGradients grads = gradients(d_out, context);

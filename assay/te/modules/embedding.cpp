@@ -139,6 +139,8 @@ void TokenEmbedding::accumulate(Parameter& table, const Tensor& d,
 }
 
 void TokenEmbedding::backward(const Tensor& d_output, Context& context) {
+  require(!context.ids.shape().empty(), name(), "context",
+          "not of a forward pass, or used up", "that of one");
   const Tensor d =
       context.mask.view.data
           ? dropout_backward(d_output, context.mask,

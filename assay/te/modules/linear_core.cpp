@@ -122,7 +122,9 @@ void LinearCore::check_input(const QuantizedPass& pass, const Shape& shape,
   if (!pass.quantizing()) return;
   Shape whole = shape;
   if (gathers_input()) whole[0] *= options_.tp.size();
-  if (training)
+  // MXFP8 quantises whole blocks alone, also where nobody reads the columns.
+  if (training ||
+      std::holds_alternative<recipe::MXFP8BlockScaling>(pass.recipe()))
     check_quantizable(module_.name(), "input", whole, pass.recipe());
   check_quantizable(module_.name(), options_.prefix + "weight", weight_.shape,
                     pass.recipe());
@@ -131,6 +133,7 @@ void LinearCore::check_input(const QuantizedPass& pass, const Shape& shape,
 Quantizer* LinearCore::input_quantizer(const QuantizedPass& pass,
                                        const Shape& input) const {
   if (!pass.quantizing()) return nullptr;
+  check_input(pass, input, pass.training());
   const bool wants_tensor =
       pass.backward_override() == BackwardOverride::kHighPrecision ||
       options_.save_original_input;

@@ -115,6 +115,8 @@ void LmHead::add_weight_grad(const Tensor& dy, const Tensor& x) {
 }
 
 Tensor LmHead::backward(const Tensor& d_logits, Context& context) {
+  require(!context.x.shape().empty(), name(), "context",
+          "not of a forward pass, or used up", "that of one");
   const DType logits = options_.fp32_logits ? DType::kF32 : context.x.dtype();
   require_dtype(name(), "grad_output", d_logits, {logits});
   const Tensor dy = convert_high_precision(d_logits, context.x.dtype());

@@ -218,6 +218,7 @@ Tensor TransformerLayer::forward(const Tensor& hidden_states, Context* context,
                                     part(context, &Context::mlp_branch));
   if (layernorm_)
     y = layernorm_->forward(y, part(context, &Context::layernorm));
+  if (context) context->output = y.shape();
   observe(*this, "output", y);
   return y;
 }
@@ -255,6 +256,9 @@ void TransformerLayer::backward_self(const Tensor& dh, Context& context,
 
 TransformerLayer::Gradients TransformerLayer::backward(const Tensor& d_output,
                                                        Context& context) {
+  require(!context.output.empty(), name(), "context",
+          "not of a forward pass, or used up", "that of one");
+  require_shape(name(), "grad_output", d_output, context.output);
   Gradients out;
   const Tensor dy =
       layernorm_ ? layernorm_->backward(d_output, context.layernorm) : d_output;

@@ -98,6 +98,7 @@ class TransformerLayer : public Module {
     LayerNormMLP::Context mlp;
     NormModule::Context layernorm;
     ResidualBranch::Saved self_branch, inter_branch, mlp_branch;
+    Shape output;  // empty: nothing is saved
     void visit_tensors(const TensorVisitor& visit) const;
   };
 

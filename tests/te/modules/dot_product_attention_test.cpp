@@ -266,6 +266,10 @@ TEST(DotProductAttention, NamesWhatItCannotTake) {
   const Qkv x = inputs(DType::kF32, 4, 1, 3, 3, 8);
   EXPECT_EQ(message_of([&] { module.forward(x.q, x.k, x.v); }),
             "DotProductAttention: query_layer: 3 heads of 8, expected 2 of 8");
+  DotProductAttention::Context context;
+  EXPECT_EQ(message_of([&] { module.backward(x.q, context); }),
+            "DotProductAttention: context: not of a forward pass, or used up, "
+            "expected that of one");
   recipe::NVFP4BlockScaling recipe;
   recipe.fp8_dpa = true;
   const Qkv y = inputs(DType::kF32, 4, 1, 2, 2, 8);

@@ -112,6 +112,12 @@ TEST(TokenEmbedding, F40_RefusesIdsOutOfRange) {
   EXPECT_NE(message_of([&] { m.forward(ids({1, 3}, {0, 0, 0})); }), "no error");
   EXPECT_EQ(message_of([] { TokenEmbedding(0, 3); }),
             "TokenEmbedding: vocab_size: 0, expected a positive size");
+  TokenEmbedding::Context context;
+  EXPECT_EQ(message_of([&] {
+              m.backward(Tensor::zeros(DType::kF32, {1, 1, 3}), context);
+            }),
+            "TokenEmbedding: context: not of a forward pass, or used up, "
+            "expected that of one");
 }
 
 LmHeadOptions head(DType dtype, Device device = Device::kCpu) {
@@ -209,6 +215,11 @@ TEST(LmHead, ZeroRowsAndErrors) {
   EXPECT_EQ(m.backward(Tensor::zeros(DType::kF32, {0, 4}), context).shape(),
             (Shape{0, 8}));
   EXPECT_EQ(at(*m.weight().grad, 0), 0);
+  EXPECT_EQ(message_of([&] {
+              m.backward(Tensor::zeros(DType::kF32, {0, 4}), context);
+            }),
+            "LmHead: context: not of a forward pass, or used up, expected that "
+            "of one");
   EXPECT_EQ(message_of([&] {
               m.forward(Tensor::zeros(DType::kF32, {2, 7}));
             }),

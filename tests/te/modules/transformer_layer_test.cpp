@@ -443,5 +443,36 @@ TEST(TransformerLayer, NamesWhatItCannotTake) {
       "encoder layer");
 }
 
+// Said of the layer, not of the first operator that stumbles over it.
+TEST(TransformerLayer, NamesAContextOrGradientOfAnotherForward) {
+  TransformerLayer layer(16, 24, 4);
+  const Tensor x = normal_tensor(DType::kF32, {3, 2, 16}, 1);
+  TransformerLayer::Context context;
+  const std::string used_up =
+      "TransformerLayer: context: not of a forward pass, or used up, expected "
+      "that of one";
+  EXPECT_EQ(message_of([&] { layer.backward(x, context); }), used_up);
+  layer.forward(x, &context);
+  EXPECT_EQ(message_of([&] {
+              layer.backward(Tensor::zeros(DType::kF32, {3, 1, 16}), context);
+            }),
+            "TransformerLayer: grad_output: shape [3, 1, 16], expected "
+            "[3, 2, 16]");
+  layer.backward(x, context);
+  EXPECT_EQ(message_of([&] { layer.backward(x, context); }), used_up);
+}
+
+TEST(TransformerLayer, NamesTheLayerWhoseRowsCannotBeQuantised) {
+  TransformerLayer layer(64, 128, 4);
+  layer.name_tree("layers.3");
+  Autocast autocast{recipe::MXFP8BlockScaling{}};
+  const Tensor x = normal_tensor(DType::kF32, {7, 2, 64}, 1);
+  TransformerLayer::Context context;
+  for (auto* c : {&context, static_cast<TransformerLayer::Context*>(nullptr)})
+    EXPECT_EQ(message_of([&] { layer.forward(x, c); }),
+              "layers.3.self_attention.layernorm_qkv: input: 14 rows, expected "
+              "a multiple of 32 for MXFP8BlockScaling");
+}
+
 }  // namespace
 }  // namespace assay::te
