@@ -211,6 +211,15 @@ std::vector<NamedTensor> with_prefix(const std::string& prefix,
   return tensors;
 }
 
+std::vector<NamedTensor> join_sections(
+    std::map<std::string, std::vector<NamedTensor>> by_prefix) {
+  std::vector<NamedTensor> out;
+  for (auto& [prefix, tensors] : by_prefix)
+    for (NamedTensor& t : with_prefix(prefix, std::move(tensors)))
+      out.push_back(std::move(t));
+  return out;
+}
+
 std::map<std::string, std::vector<NamedTensor>> sections(
     const Checkpoint& checkpoint, const std::vector<std::string>& prefixes) {
   constexpr std::string_view kOp = "sections";

@@ -53,9 +53,12 @@ void restore(const Checkpoint& checkpoint, std::span<NamedTensor> targets);
 // objects apart in one file.
 std::vector<NamedTensor> with_prefix(const std::string& prefix,
                                      std::vector<NamedTensor> tensors);
-// The tensors of each prefix, without it. Throws Error{kUsage} for a prefix of
-// which there is none, or a tensor of another prefix: nothing that was saved is
-// dropped unnoticed. Shares the checkpoint's memory.
+// All of it in one list: {"model", {"weight"}} gives "model.weight".
+std::vector<NamedTensor> join_sections(
+    std::map<std::string, std::vector<NamedTensor>> by_prefix);
+// The reverse: the tensors of each prefix, without it. Throws Error{kUsage} for
+// a prefix of which there is none, or a tensor of another prefix: nothing that
+// was saved is dropped unnoticed. Shares the checkpoint's memory.
 std::map<std::string, std::vector<NamedTensor>> sections(
     const Checkpoint& checkpoint, const std::vector<std::string>& prefixes);
 

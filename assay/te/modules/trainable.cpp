@@ -1,8 +1,20 @@
 #include "assay/te/modules/trainable.h"
 
 #include "assay/te/check.h"
+#include "assay/te/parallel/collectives.h"
 
 namespace assay::te {
+namespace {
+
+const Tensor& gradient_of(const Module& module, const NamedParameter& p) {
+  const auto& grad =
+      p.parameter->main_grad ? p.parameter->main_grad : p.parameter->grad;
+  require(grad.has_value(), module.name(), p.name, "no gradient",
+          "one from a backward pass");
+  return *grad;
+}
+
+}  // namespace
 
 std::vector<OptimizerParameter> trainable(Module& module) {
   std::vector<OptimizerParameter> out;
@@ -23,15 +35,18 @@ std::vector<OptimizerParameter> trainable(Module& module) {
 
 std::vector<Tensor> gradients(Module& module) {
   std::vector<Tensor> out;
-  for (const NamedParameter& p : module.parameters()) {
-    if (!p.parameter->requires_grad) continue;
-    const auto& grad =
-        p.parameter->main_grad ? p.parameter->main_grad : p.parameter->grad;
-    require(grad.has_value(), module.name(), p.name, "no gradient",
-            "one from a backward pass");
-    out.push_back(*grad);
-  }
+  for (const NamedParameter& p : module.parameters())
+    if (p.parameter->requires_grad) out.push_back(gradient_of(module, p));
   return out;
+}
+
+void sum_sequence_parallel_gradients(Module& module, Communicator& group) {
+  for (const NamedParameter& p : module.parameters()) {
+    if (!p.parameter->requires_grad || !p.parameter->sequence_parallel)
+      continue;
+    Tensor gradient = gradient_of(module, p);
+    all_reduce_sum_in_place(gradient, group);
+  }
 }
 
 }  // namespace assay::te

@@ -5,6 +5,7 @@
 
 #include "assay/te/modules/module.h"
 #include "assay/te/optim/optimizer.h"
+#include "assay/te/parallel/communicator.h"
 
 namespace assay::te {
 
@@ -16,5 +17,11 @@ std::vector<OptimizerParameter> trainable(Module& module);
 // Throws Error{kUsage} naming the first parameter that has neither: backward
 // did not reach it.
 std::vector<Tensor> gradients(Module& module);
+
+// After backward, over the tensor parallel group: sums the gradients that each
+// rank has of its own tokens alone (Parameter::sequence_parallel; none without
+// sequence parallelism). In place, in the order of the ranks (collectives.h).
+// Collective; those that backward did not reach throw as gradients() does.
+void sum_sequence_parallel_gradients(Module& module, Communicator& group);
 
 }  // namespace assay::te

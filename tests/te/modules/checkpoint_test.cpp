@@ -253,9 +253,10 @@ TEST(Checkpoint, RestoringIsStrictAndChangesNothingOnError) {
 TEST(Checkpoint, SectionsAccountForEveryTensor) {
   const Tensor t = Tensor::zeros(DType::kF32, {1});
   Checkpoint c;
-  c.tensors = with_prefix("model", {{"w", t}, {"ema.w", t}});
-  for (NamedTensor& n : with_prefix("model.ema", {{"b", t}}))
-    c.tensors.push_back(n);
+  c.tensors = join_sections(
+      {{"model", {{"w", t}, {"ema.w", t}}}, {"model.ema", {{"b", t}}}});
+  ASSERT_EQ(c.tensors.size(), 3u);
+  EXPECT_EQ(c.tensors[0].name, "model.w");
   const auto parts = sections(c, {"model", "model.ema"});
   ASSERT_EQ(parts.at("model").size(), 1u);
   EXPECT_EQ(parts.at("model")[0].name, "w");

@@ -9,6 +9,7 @@
 #include "assay/te/modules/embedding.h"
 #include "assay/te/modules/lm_head.h"
 #include "assay/te/modules/parameter_init.h"
+#include "assay/te/modules/trainable.h"
 #include "assay/te/modules/transformer_layer.h"
 #include "assay/te/quantize/current.h"
 #include "tests/te/parallel/parallel_test.h"
@@ -41,14 +42,13 @@ void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
 // The gradients of a rank against its part of those of one process. `partial`:
 // every gradient is of this rank's tokens.
 void expect_same_gradients(Module& cut_module, Module& whole, bool partial) {
+  if (!partial) sum_sequence_parallel_gradients(cut_module, *group());
   const auto ours = cut_module.parameters(), all = whole.parameters();
   ASSERT_EQ(ours.size(), all.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const Parameter& p = *ours[i].parameter;
     ASSERT_EQ(ours[i].name, all[i].name);
-    const Tensor sum = partial || p.sequence_parallel
-                           ? all_reduce_sum(*p.grad, *group())
-                           : *p.grad;
+    const Tensor sum = partial ? all_reduce_sum(*p.grad, *group()) : *p.grad;
     const Tensor expected =
         p.tensor_model_parallel && ranks() > 1
             ? cut(*all[i].parameter->grad, p.partition_dim, ranks(), rank(),
