@@ -12,7 +12,8 @@ import pytest
 from paths import ASSAY, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-PROGRAMS = ("assay", "quantised_linear", "quick_start", "oracle_runner")
+PROGRAMS = ("assay", "quantised_linear", "quick_start", "transformer_layer",
+            "tensor_parallel", "oracle_runner")
 FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
 
 
@@ -38,23 +39,27 @@ def test_command_runs(line, tmp_path):
 
 
 SHOWN = {"README.md": ("quick_start", "quantised_linear"),
-         "README.zh-CN.md": ("quick_start",)}
+         "README.zh-CN.md": ("quick_start",),
+         "docs/modules.md": ("transformer_layer",),
+         "docs/parallel.md": ("tensor_parallel",)}
+EXAMPLES = [(document, example) for document in SHOWN
+            if document != "README.zh-CN.md" for example in SHOWN[document]]
 
 
 @pytest.mark.parametrize("document", SHOWN)
-def test_the_readme_shows_the_examples_as_they_are(document):
-    readme = (ROOT / document).read_text()
-    blocks = re.findall(r"^```cpp\n(.*?)^```", readme, re.M | re.S)
+def test_a_document_shows_the_examples_as_they_are(document):
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"^```cpp\n(.*?)^```", text, re.M | re.S)
     for code, example in zip(blocks, SHOWN[document], strict=True):
         assert code in (ROOT / f"examples/{example}.cpp").read_text()
 
 
-@pytest.mark.parametrize("example", SHOWN["README.md"])
-def test_the_readme_shows_what_the_example_prints(example):
-    readme = (ROOT / "README.md").read_text()
-    shown = re.search(rf"^\$ {example}\n```\n\n```text\n(.*?)^```", readme,
+@pytest.mark.parametrize("document, example", EXAMPLES)
+def test_a_document_shows_what_the_example_prints(document, example, tmp_path):
+    text = (ROOT / document).read_text()
+    shown = re.search(rf"^\$ {example}\n```\n\n```text\n(.*?)^```", text,
                       re.M | re.S)[1]
-    printed = subprocess.run([ASSAY.parent / example], text=True,
+    printed = subprocess.run([ASSAY.parent / example], text=True, cwd=tmp_path,
                              capture_output=True, check=True).stdout
     assert printed == shown
 
