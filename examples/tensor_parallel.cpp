@@ -42,7 +42,7 @@ int main() {
       launched_by_mpi() ? mpi_communicator() : self_communicator();
   const TensorParallel tp{.group = group, .sequence_parallel = true};
   Mlp model(tp);  // weights are drawn whole, then cut: the same on any number
-  FusedSGD optimizer({{.parameters = trainable(model)}}, {.lr = 0.01});
+  FusedSGD optimizer(trainable(model), {.lr = 0.01});
 
   Tensor tokens = Tensor::empty(DType::kF32, {32, 64});
   normal_init(1.0)(tokens, /*seed=*/1);

@@ -38,7 +38,7 @@ double squared_error(const Tensor& y, const Tensor& target, Tensor& dy) {
 
 struct Training {
   TransformerLayer layer{256, 1024, 4, {.hidden_dropout = 0}};
-  FusedAdam optimizer{{{.parameters = trainable(layer)}}, {.lr = 2e-3}};
+  FusedAdam optimizer{trainable(layer), {.lr = 2e-3}};
 
   double step(const Tensor& x, const Tensor& target) {
     TransformerLayer::Context context;

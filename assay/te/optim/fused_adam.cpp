@@ -76,6 +76,10 @@ FusedAdam::FusedAdam(std::vector<ParameterGroup> groups,
   }
 }
 
+FusedAdam::FusedAdam(std::vector<OptimizerParameter> parameters,
+                     const FusedAdamOptions& options)
+    : FusedAdam(one_group(std::move(parameters)), options) {}
+
 void FusedAdam::update(std::span<Tensor> grads, std::int64_t step) {
   const auto add = [](Batches& to, Slot& slot, const Tensor& grad,
                       WorkingState& m, WorkingState& v, WorkingState* master) {

@@ -32,6 +32,10 @@ FusedSGD::FusedSGD(std::vector<ParameterGroup> groups,
     slot.states.push_back(zero_state(slot, "momentum_buffer", DType::kF32));
 }
 
+FusedSGD::FusedSGD(std::vector<OptimizerParameter> parameters,
+                   const FusedSGDOptions& options)
+    : FusedSGD(one_group(std::move(parameters)), options) {}
+
 void FusedSGD::update(std::span<Tensor> grads, std::int64_t step) {
   // [group][0] without copies, [group][1] with.
   std::vector<std::array<Batch, 2>> groups(groups_.size());

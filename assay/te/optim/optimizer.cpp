@@ -80,6 +80,13 @@ bool Optimizer::Slot::splits() const {
   return false;
 }
 
+std::vector<ParameterGroup> one_group(
+    std::vector<OptimizerParameter> parameters) {
+  std::vector<ParameterGroup> groups(1);
+  groups[0].parameters = std::move(parameters);
+  return groups;
+}
+
 Optimizer::Optimizer(std::string name, std::vector<ParameterGroup> groups,
                      double lr, double weight_decay, const Masters& masters)
     : name_(std::move(name)),

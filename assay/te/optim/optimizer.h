@@ -48,6 +48,10 @@ struct ParameterGroup {
   double lr_mult = 1, wd_mult = 1;
 };
 
+// All in one group, with the optimizer's settings.
+std::vector<ParameterGroup> one_group(
+    std::vector<OptimizerParameter> parameters);
+
 struct StepOptions {
   // Multiplies the gradients first, in place (1 / loss scale).
   float inv_scale = 1;
@@ -171,6 +175,9 @@ class FusedAdam : public Optimizer {
  public:
   explicit FusedAdam(std::vector<ParameterGroup> groups,
                      const FusedAdamOptions& options = {});
+  // One group: FusedAdam(trainable(model), {.lr = 1e-4}).
+  explicit FusedAdam(std::vector<OptimizerParameter> parameters,
+                     const FusedAdamOptions& options = {});
 
  private:
   void update(std::span<Tensor> grads, std::int64_t step) override;
@@ -189,6 +196,8 @@ struct FusedSGDOptions {
 class FusedSGD : public Optimizer {
  public:
   explicit FusedSGD(std::vector<ParameterGroup> groups,
+                    const FusedSGDOptions& options = {});
+  explicit FusedSGD(std::vector<OptimizerParameter> parameters,
                     const FusedSGDOptions& options = {});
 
  private:

@@ -11,12 +11,6 @@
 namespace assay::te {
 namespace {
 
-std::vector<ParameterGroup> group_of(Module& module) {
-  std::vector<ParameterGroup> groups(1);
-  groups[0].parameters = trainable(module);
-  return groups;
-}
-
 // Sum of squares of y - target, and dy its gradient.
 double loss_of(const Tensor& y, const Tensor& target, Tensor& dy) {
   dy = Tensor::empty(y.dtype(), y.shape());
@@ -31,7 +25,7 @@ double loss_of(const Tensor& y, const Tensor& target, Tensor& dy) {
 
 // Losses of 30 steps towards the outputs of another layer.
 std::vector<double> train(Linear& layer, const Recipe* recipe) {
-  FusedAdam adam(group_of(layer), {.lr = .02, .master_weights = true});
+  FusedAdam adam(trainable(layer), {.lr = .02, .master_weights = true});
   const Tensor x = normal_tensor(DType::kBF16, {64, 32}, 1);
   const Tensor target = normal_tensor(DType::kBF16, {64, 32}, 2, .5);
   std::vector<double> losses;

@@ -30,12 +30,6 @@ OptimizerParameter plain(const std::string& name, const Tensor& value) {
   return {.name = name, .value = value};
 }
 
-std::vector<ParameterGroup> one_group(std::vector<OptimizerParameter> list) {
-  std::vector<ParameterGroup> groups(1);
-  groups[0].parameters = std::move(list);
-  return groups;
-}
-
 Tensor copy_of(const Tensor& t) {
   Tensor out = Tensor::empty(t.dtype(), t.shape(), t.device);
   gather(t.view, 0, t.numel(), out.mutable_data());
@@ -427,7 +421,7 @@ TEST(Optimizer, EmptyParameters) {
   FusedAdam adam(one_group({plain("p", none)}), {.master_weights = true});
   std::vector<Tensor> g = {none};
   EXPECT_TRUE(adam.step(g));
-  FusedSGD nothing({}, {});
+  FusedSGD nothing(std::vector<ParameterGroup>{});
   std::vector<Tensor> no_grads;
   EXPECT_TRUE(nothing.step(no_grads));
 }
