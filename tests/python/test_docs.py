@@ -77,6 +77,21 @@ def test_the_index_of_the_document_runs(tmp_path):
     assert "pass norm_mine.npz (2 arrays)" in result.stdout
 
 
+def test_the_field_log_lists_every_number():
+    log = (ROOT / "docs/field-log.md").read_text()
+    listed = set(re.findall(r"^\| (F\d+) \|", log, re.M))
+    named = {number for path in (ROOT / "tests").rglob("*_test.cpp")
+             for number in re.findall(r", (F\d+)_", path.read_text())}
+    assert named and named <= listed, sorted(named - listed)
+
+
+def test_the_documents_link_to_what_is_there():
+    for document in DOCUMENTS:
+        text = document.read_text()
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
+
+
 def test_the_readme_has_commands():
     readme = (ROOT / "README.md").read_text()
     assert len(re.findall(r"^\$? ?assay ", readme, re.M)) >= 3

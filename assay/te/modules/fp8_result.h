@@ -1,8 +1,8 @@
 // The result of a GEMM as FP8 codes: NVTE's fp8_output and fp8_grad.
 //
 // Per-tensor scaling alone. Delayed scaling: codes of the GEMM's fp32 values
-// with the scale of earlier steps, and their amax goes to the history (nvte.md,
-// "FP8 output"). Current scaling: the result is rounded to its dtype, then
+// with the scale of earlier steps, and their amax goes to the history
+// (docs/modules.md). Current scaling: the result is rounded to its dtype, then
 // quantised, as NVTE does where the scale is not known before.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   fprop  y  = x W^T (+ b)      x rowwise,  W rowwise
 //   dgrad  dx = dy W             dy rowwise, W columnwise
 //   wgrad  dW = dy^T x           dy, x columnwise
-// (nvte.md "which GEMM uses what"; docs/numerics.md.) Outside of Autocast the
+// (NVTE's general_gemm calls; docs/numerics.md.) Outside of Autocast the
 // operands are the tensors themselves. Inside, x, W and dy are quantised once
 // each, in the directions that the products to come need: per-tensor formats
 // in one, block formats in two. The bias is added in the GEMM, in fp32; its

@@ -1,5 +1,5 @@
 // Delayed scaling seen from a module: which maxima become which scales, and
-// when. Expected scales are worked by hand from nvte.md, DelayedScaling.
+// when. Expected scales are worked by hand from docs/numerics.md.
 #include "assay/te/quantize/delayed.h"
 #include "tests/te/modules/linear_step.h"
 

@@ -1,4 +1,4 @@
-// Linear is the operators in the order that nvte.md documents, no more: every
+// Linear is the operators in the order of docs/modules.md, no more: every
 // recipe, override and option against them, bit for bit.
 #include "assay/base/parallel.h"
 #include "assay/te/modules/observer.h"

@@ -1,5 +1,5 @@
 // is_first_microbatch: one quantisation of the weight for several micro-batches
-// (nvte.md, "weight cache").
+// (docs/modules.md).
 #include "assay/te/modules/observer.h"
 #include "tests/te/modules/linear_step.h"
 
