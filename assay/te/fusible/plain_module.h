@@ -19,10 +19,29 @@ class PlainModule {
   virtual Tensor backward(const Tensor& dy, SavedState& saved) = 0;
 };
 
+// What a module's forward or backward gives, as the one tensor that goes on.
+// Throws Error{kUsage} where a norm's result came with the output: nobody in a
+// row would take it.
+inline Tensor only_tensor(Tensor result) { return result; }
+template <typename Result>
+requires requires(Result r) { r.output, r.layernorm_output; }
+Tensor only_tensor(Result result) {
+  if (result.layernorm_output)
+    throw Error(Code::kUsage,
+                "Sequential: layernorm_output: returned, expected a module "
+                "that gives its output alone");
+  return std::move(result.output);
+}
+template <typename Result>
+requires requires(Result r) { r.d_hidden_states; }
+Tensor only_tensor(Result result) { return std::move(result.d_hidden_states); }
+
 // Of a module with
 //   struct Context { void visit_tensors(const TensorVisitor&) const; };
 //   Tensor forward(const Tensor& x, Context*[, const LinearCall&]);
 //   Tensor backward(const Tensor& dy, Context&);
+// or with results that only_tensor() takes, such as LayerNormMLP's and
+// TransformerLayer's.
 template <typename M>
 class PlainModuleOf : public PlainModule {
  public:
@@ -33,13 +52,14 @@ class PlainModuleOf : public PlainModule {
     using Context = typename M::Context;
     Context* context = saved ? &saved->emplace<Context>() : nullptr;
     if constexpr (requires { module_.forward(x, context, call); }) {
-      return module_.forward(x, context, call);
+      return only_tensor(module_.forward(x, context, call));
     } else {
-      return module_.forward(x, context);
+      return only_tensor(module_.forward(x, context));
     }
   }
   Tensor backward(const Tensor& dy, SavedState& saved) override {
-    Tensor dx = module_.backward(dy, saved.template as<typename M::Context>());
+    Tensor dx = only_tensor(
+        module_.backward(dy, saved.template as<typename M::Context>()));
     saved.reset();
     return dx;
   }

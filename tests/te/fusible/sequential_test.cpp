@@ -9,7 +9,9 @@
 #include "assay/te/fusible/layout.h"
 #include "assay/te/fusible/linear.h"
 #include "assay/te/fusible/normalization.h"
+#include "assay/te/modules/layernorm_mlp.h"
 #include "assay/te/modules/recompute.h"
+#include "assay/te/modules/transformer_layer.h"
 #include "tests/te/fusible/fusible_test.h"
 
 namespace assay::te::ops {
@@ -257,6 +259,32 @@ TEST(Sequential, TakesPlainModulesAndSequentials) {
     dx = pieces[k]->backward(dx, contexts[k]);
   EXPECT_TRUE(same_bits(whole.y, y));
   EXPECT_TRUE(same_bits(whole.dx, dx));
+}
+
+// Modules whose results are more than a tensor go in a row as well.
+TEST(Sequential, TakesLayersWithResultsOfTheirOwn) {
+  auto layer = std::make_shared<TransformerLayer>(
+      64, 128, 4,
+      TransformerLayerOptions{.hidden_dropout = 0, .attention_dropout = 0});
+  auto mlp = std::make_shared<LayerNormMLP>(64, 128);
+  Sequential model(layer, mlp);
+  const Tensor x = normal_tensor(DType::kF32, {8, 2, 64}, 1);
+  const Tensor dy = normal_tensor(DType::kF32, {8, 2, 64}, 2);
+  const Pass pass = run(model, x, dy);
+
+  TransformerLayer::Context c;
+  LayerNormMLP::Context d;
+  EXPECT_TRUE(
+      same_bits(pass.y, mlp->forward(layer->forward(x, &c), &d).output));
+  EXPECT_TRUE(same_bits(
+      pass.dx, layer->backward(mlp->backward(dy, d), c).d_hidden_states));
+
+  LayerNormMLPOptions options;
+  options.return_layernorm_output = true;
+  Sequential two(std::make_shared<LayerNormMLP>(64, 128, options));
+  EXPECT_EQ(message_of([&] { two.forward(x); }),
+            "Sequential: layernorm_output: returned, expected a module that "
+            "gives its output alone");
 }
 
 TEST(Sequential, LeavesOutWhatNeedsNoGradient) {
