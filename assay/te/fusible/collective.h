@@ -49,7 +49,8 @@ class ReduceScatter : public CollectiveOperation {
 };
 
 // The sum over ranks. What follows is computed by every rank alike, so that
-// the gradient is the same on each and passes as it is.
+// the gradient is the same on each and passes as it is (NVTE's, which reads its
+// reduce_in_backward nowhere, likewise).
 class AllReduce : public CollectiveOperation {
  public:
   explicit AllReduce(std::shared_ptr<Communicator> group)
