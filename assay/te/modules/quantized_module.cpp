@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "assay/te/check.h"
+#include "assay/te/modules/random_offsets.h"
 #include "assay/te/parallel/collectives.h"
 
 namespace assay::te {
@@ -73,6 +76,25 @@ void check_histories(const std::string& module,
           std::to_string(2 * histories.size()));
 }
 
+struct ExtraState {
+  std::vector<NamedTensor> histories;
+  std::optional<NamedTensor> offsets_fwd, offsets_bwd;
+};
+
+ExtraState sorted(std::span<const NamedTensor> state) {
+  ExtraState out;
+  for (const NamedTensor& t : state) {
+    if (t.name == kRandomOffsetForward) {
+      out.offsets_fwd = t;
+    } else if (t.name == kRandomOffsetBackward) {
+      out.offsets_bwd = t;
+    } else {
+      out.histories.push_back(t);
+    }
+  }
+  return out;
+}
+
 // Rows that `to` has more are zero, those that it has fewer are left out.
 void copy_rows(const Tensor& from, Tensor& to) {
   const auto source = from.view.bytes();
@@ -134,12 +156,18 @@ std::vector<NamedTensor> QuantizedModule::extra_state() {
     out.push_back({h.scale, h.state->scale});
     out.push_back({h.history, h.state->amax_history});
   }
+  for (const auto& [name, state] :
+       {std::pair{kRandomOffsetForward, states_->forward.get()},
+        std::pair{kRandomOffsetBackward, states_->backward.get()}})
+    if (const auto offsets = random_offsets(*state))
+      out.push_back({name, *offsets});
   return out;
 }
 
 void QuantizedModule::check_extra_state(
     std::span<const NamedTensor> state) const {
-  for (const NamedTensor& t : state) {
+  const ExtraState extra = sorted(state);
+  for (const NamedTensor& t : extra.histories) {
     require_dtype(name(), t.name, t.tensor, {DType::kF32});
     const bool known = t.name.starts_with("_extra_state.scale_") ||
                        t.name.starts_with("_extra_state.amax_history_");
@@ -148,7 +176,9 @@ void QuantizedModule::check_extra_state(
   if (!states_) return;
   // A recipe without histories ignores those that were saved, as NVTE does.
   const auto histories = histories_of(*states_);
-  if (!histories.empty()) check_histories(name(), histories, state);
+  if (!histories.empty()) check_histories(name(), histories, extra.histories);
+  check_random_offsets(*states_->forward, name(), extra.offsets_fwd);
+  check_random_offsets(*states_->backward, name(), extra.offsets_bwd);
 }
 
 void QuantizedModule::load_extra_state(std::span<const NamedTensor> state) {
@@ -157,7 +187,7 @@ void QuantizedModule::load_extra_state(std::span<const NamedTensor> state) {
   for (NamedTensor& t : pending_state_) {
     // The caller's bytes may change or be a mapping that goes away.
     const Tensor from = contiguous(t.tensor);
-    Tensor own = Tensor::empty(DType::kF32, from.shape());
+    Tensor own = Tensor::empty(from.dtype(), from.shape());
     copy_rows(from, own);
     t.tensor = std::move(own);
   }
@@ -165,12 +195,17 @@ void QuantizedModule::load_extra_state(std::span<const NamedTensor> state) {
 }
 
 void QuantizedModule::load_into(QuantizerStates& states) {
+  const ExtraState extra = sorted(pending_state_);
   const auto histories = histories_of(states);
-  if (!histories.empty()) check_histories(name(), histories, pending_state_);
+  if (!histories.empty()) check_histories(name(), histories, extra.histories);
+  check_random_offsets(*states.forward, name(), extra.offsets_fwd);
+  check_random_offsets(*states.backward, name(), extra.offsets_bwd);
   for (const NamedHistory& h : histories) {
-    copy_rows(*find(pending_state_, h.scale), h.state->scale);
-    copy_rows(*find(pending_state_, h.history), h.state->amax_history);
+    copy_rows(*find(extra.histories, h.scale), h.state->scale);
+    copy_rows(*find(extra.histories, h.history), h.state->amax_history);
   }
+  set_random_offsets(*states.forward, extra.offsets_fwd);
+  set_random_offsets(*states.backward, extra.offsets_bwd);
   pending_state_.clear();
 }
 

@@ -40,7 +40,9 @@ class QuantizedModule : public Module {
 
   // scale_fwd [slots], amax_history_fwd [length, slots], scale_bwd,
   // amax_history_bwd of delayed scaling; with a Custom recipe's n-th history
-  // ".n" behind. Recipes without state have none. Sizes do not grow.
+  // ".n" behind. random_offset_bwd of NVFP4 (random_offsets.h), which NVTE
+  // does not have and a state to be loaded may lack. Other recipes have none.
+  // Sizes do not grow.
   std::vector<NamedTensor> extra_state() override;
   // Histories of another length lose their last rows or get rows of zeros.
   void check_extra_state(std::span<const NamedTensor> state) const override;
