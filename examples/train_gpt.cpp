@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     set_thread_count(line.options.threads);
     install_interrupt_handler();
     Run run(line.options, tensor_parallel_group(line.options.tp),
-            command_to_go_on(arguments));
+            command_to_go_on(arguments, line.options.tp));
     return run.train();
   } catch (const Error& error) {
     return complain(error.what(),

@@ -41,8 +41,8 @@ CrossEntropyOptions mean_loss() {
 
 void Gpt::Context::visit_tensors(const TensorVisitor& visit) const {
   embedding.visit_tensors(visit);
-  for (const auto& layer : layers) layer.visit_tensors(visit);
-  for (const auto& layer : recomputed) layer.visit_tensors(visit);
+  layers.visit_tensors(visit);
+  expert_layers.visit_tensors(visit);
   head.visit_tensors(visit);
   visit(logits);
   visit(loss.stats);
@@ -56,14 +56,26 @@ Gpt::Gpt(const Options& o, TensorParallel tp)
       rotary_(o.hidden / o.heads),
       head_(o.hidden, kVocabulary, head_options(o, tp_)) {
   add_child("embedding", embedding_);
-  for (int i = 0; i < o.layers; ++i) {
-    layers_.push_back(std::make_unique<TransformerLayer>(
-        o.hidden, o.ffn, o.heads, layer_options(i + 1)));
-    add_child("layers." + std::to_string(i), *layers_.back());
-  }
+  for (int i = 0; i < o.layers; ++i) add_layer(i);
   add_child("head", head_);
   name_tree("");
   if (tp_.size() > 1) slice_ = vocab_slice(head_.weight().shape[0], *tp_.group);
+}
+
+void Gpt::add_layer(int i) {
+  const std::string name = "layers." + std::to_string(i);
+  const Options& o = options_;
+  if (o.experts == 0) {
+    add_child(name, layers_.add(std::make_unique<TransformerLayer>(
+                        o.hidden, o.ffn, o.heads, layer_options(i + 1))));
+    return;
+  }
+  const ExpertOptions experts{
+      o.experts, o.topk,
+      1.0 / static_cast<double>(o.microbatches * tp_.size())};
+  add_child(name,
+            expert_layers_.add(std::make_unique<ExpertLayer>(
+                o.hidden, o.ffn, o.heads, layer_options(i + 1), experts)));
 }
 
 TransformerLayerOptions Gpt::layer_options(int number) const {
@@ -81,19 +93,24 @@ TransformerLayerOptions Gpt::layer_options(int number) const {
   return options;
 }
 
+TransformerLayerCall Gpt::layer_call(std::optional<bool> is_first_microbatch) {
+  const Tensor angles = rotary_.forward(options_.seq);
+  TransformerLayerCall call;
+  call.rotary_pos_emb = RotaryPosEmb{angles, angles};
+  call.is_first_microbatch = is_first_microbatch;
+  call.checkpoint_core_attention =
+      options_.recompute_mode() == Recompute::kSelective;
+  return call;
+}
+
 double Gpt::forward(const Batch& batch, Context& context,
                     std::optional<bool> is_first_microbatch) {
-  const Tensor angles = rotary_.forward(options_.seq);
-  context.call.rotary_pos_emb = RotaryPosEmb{angles, angles};
-  context.call.is_first_microbatch = is_first_microbatch;
-  context.call.checkpoint_core_attention =
-      options_.recompute_mode() == Recompute::kSelective;
-  context.layers.resize(layers_.size());
-  context.recomputed.resize(layers_.size());
-
+  const bool recompute = options_.recompute_mode() == Recompute::kFull;
+  context.layers.call = layer_call(is_first_microbatch);
+  context.expert_layers.call = context.layers.call;
   Tensor x = embedding_.forward(batch.tokens, &context.embedding);
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    x = forward_layer(i, x, context);
+  x = layers_.forward(x, context.layers, recompute);
+  x = expert_layers_.forward(x, context.expert_layers, recompute);
   context.logits = head_.forward(x, &context.head);
   context.loss =
       tp_.size() > 1
@@ -114,24 +131,9 @@ void Gpt::backward(const Batch& batch, Context& context, double scale) {
           : cross_entropy_backward(d_loss, context.logits, batch.targets,
                                    context.loss, mean_loss());
   Tensor d = head_.backward(d_logits, context.head);
-  for (std::size_t i = layers_.size(); i-- > 0;)
-    d = backward_layer(i, d, context);
+  d = expert_layers_.backward(d, context.expert_layers);
+  d = layers_.backward(d, context.layers);
   embedding_.backward(d, context.embedding);
-}
-
-Tensor Gpt::forward_layer(std::size_t i, const Tensor& x, Context& context) {
-  if (options_.recompute_mode() == Recompute::kFull)
-    return recomputed_forward(*layers_[i], x, context.recomputed[i],
-                              context.call);
-  return layers_[i]->forward(x, &context.layers[i], context.call);
-}
-
-Tensor Gpt::backward_layer(std::size_t i, const Tensor& dy, Context& context) {
-  if (options_.recompute_mode() == Recompute::kFull)
-    return recomputed_backward(*layers_[i], dy, context.recomputed[i],
-                               context.call)
-        .d_hidden_states;
-  return layers_[i]->backward(dy, context.layers[i]).d_hidden_states;
 }
 
 }  // namespace assay::train_gpt

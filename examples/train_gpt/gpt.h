@@ -1,18 +1,16 @@
 // A GPT over bytes: embedding, transformer layers with rotary positions, head.
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "assay/te/modules/embedding.h"
 #include "assay/te/modules/lm_head.h"
-#include "assay/te/modules/recompute.h"
 #include "assay/te/modules/rotary.h"
-#include "assay/te/modules/transformer_layer.h"
 #include "assay/te/ops/cross_entropy.h"
 #include "assay/te/parallel/vocab_parallel.h"
 #include "examples/train_gpt/corpus.h"
+#include "examples/train_gpt/expert_layer.h"
+#include "examples/train_gpt/layer_stack.h"
 #include "examples/train_gpt/options.h"
 
 namespace assay::train_gpt {
@@ -21,9 +19,8 @@ class Gpt : public te::Module {
  public:
   struct Context {
     te::TokenEmbedding::Context embedding;
-    std::vector<te::TransformerLayer::Context> layers;
-    std::vector<te::RecomputeContext<te::TransformerLayer>> recomputed;
-    te::TransformerLayerCall call;
+    LayerStack<te::TransformerLayer>::Context layers;
+    LayerStack<ExpertLayer>::Context expert_layers;
     te::LmHead::Context head;
     Tensor logits;
     te::CrossEntropyResult loss;
@@ -43,14 +40,15 @@ class Gpt : public te::Module {
 
  private:
   te::TransformerLayerOptions layer_options(int number) const;
-  Tensor forward_layer(std::size_t i, const Tensor& x, Context& context);
-  Tensor backward_layer(std::size_t i, const Tensor& dy, Context& context);
+  void add_layer(int i);
+  te::TransformerLayerCall layer_call(std::optional<bool> is_first_microbatch);
 
   Options options_;
   te::TensorParallel tp_;
   te::TokenEmbedding embedding_;
   te::RotaryPositionEmbedding rotary_;
-  std::vector<std::unique_ptr<te::TransformerLayer>> layers_;
+  LayerStack<te::TransformerLayer> layers_;  // without --experts
+  LayerStack<ExpertLayer> expert_layers_;    // with
   te::LmHead head_;
   te::VocabSlice slice_;  // of this rank, where the vocabulary is cut
 };

@@ -19,6 +19,7 @@ constexpr const char* kExamples =
     "  train_gpt --recipe block --save gpt.ckpt --save-every 100\n"
     "  train_gpt --recipe block --save gpt.ckpt --resume gpt.ckpt\n"
     "  train_gpt --layers 2 --hidden 128 --heads 4 --kv-heads 2\n"
+    "  train_gpt --experts 8 --topk 2 --ffn 512\n"
     "  train_gpt --seq 512 --recompute full\n"
     "  mpirun -np 2 train_gpt --tp 2 --sp\n"
     "Exit codes: 0 done, 1 NaN or infinity, 2 usage, 3 unreadable file,\n"
@@ -82,6 +83,8 @@ void declare(CLI::App& app, Options& o) {
   d.count("--heads", &o.heads, 1, "attention heads");
   d.count("--kv-heads", &o.kv_heads, 0, "heads of keys, values (0: --heads)");
   d.count("--ffn", &o.ffn, 0, "width of the MLP (0: 4 x --hidden)");
+  d.count("--experts", &o.experts, 0, "experts of each MLP (0: dense)");
+  d.count("--topk", &o.topk, 1, "experts that a token goes to");
   d.number("--dropout", &o.dropout, 0, 0.99, "of attention and residuals");
   d.file("--text", &o.text, "what to train on, as bytes");
   d.count("--seq", &o.seq, 1, "bytes a sequence");
@@ -130,12 +133,18 @@ std::string misfit(const Options& o) {
         divides(o.kv_heads, "--kv-heads", o.heads, "--heads"),
         divides(o.microbatches, "--microbatches", o.batch, "--batch"),
         divides(o.tp, "--tp", o.kv_heads, "--kv-heads"),
-        divides(o.tp, "--tp", o.ffn, "--ffn"),
+        divides(o.tp, "--tp", o.experts > 0 ? o.experts : o.ffn,
+                o.experts > 0 ? "--experts" : "--ffn"),
         divides(o.sp ? o.tp : 1, "--tp", o.seq, "--seq")})
     if (!found.empty()) return found;
   if (o.hidden / o.heads % 2 != 0)
     return fmt::format("--heads: {} heads of {}, expected heads of even width",
                        o.heads, o.hidden / o.heads);
+  if (o.experts > 0 && o.topk > o.experts)
+    return fmt::format("--topk: {}, expected at most --experts ({})", o.topk,
+                       o.experts);
+  if (o.experts > 0 && o.tp > 1 && !o.sp)
+    return "--experts: given with --tp, expected --sp with them";
   if (o.sp && o.tp == 1) return "--sp: given, expected --tp above 1 with it";
   if (o.warmup >= o.steps)
     return fmt::format("--warmup: {}, expected less than --steps ({})",
@@ -186,6 +195,8 @@ std::vector<std::pair<std::string, std::string>> Options::signature() const {
           {"--heads", shown(heads)},
           {"--kv-heads", shown(kv_heads)},
           {"--ffn", shown(ffn)},
+          {"--experts", shown(experts)},
+          {"--topk", shown(topk)},
           {"--dropout", shown(dropout)},
           {"--seq", shown(seq)},
           {"--batch", shown(batch)},
@@ -234,8 +245,10 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-std::string command_to_go_on(const std::vector<std::string>& arguments) {
-  std::string command = "train_gpt";
+std::string command_to_go_on(const std::vector<std::string>& arguments,
+                             int ranks) {
+  std::string command =
+      ranks > 1 ? fmt::format("mpirun -np {} train_gpt", ranks) : "train_gpt";
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--resume") {
       ++i;  // its value

@@ -20,6 +20,7 @@ struct Options {
   std::int64_t layers = 4, hidden = 256, heads = 4;
   std::int64_t kv_heads = 0;  // 0: heads
   std::int64_t ffn = 0;       // 0: 4 hidden
+  std::int64_t experts = 0, topk = 2;
   double dropout = 0;
   // What it is trained on, and how.
   std::string text;
@@ -60,7 +61,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments);
 
 // A word as a shell reads it back.
 std::string shell_word(const std::string& word);
-// The command with these arguments but --resume, for a person to type.
-std::string command_to_go_on(const std::vector<std::string>& arguments);
+// The command with these arguments but --resume, for a person to type; begins
+// with mpirun for more ranks than one.
+std::string command_to_go_on(const std::vector<std::string>& arguments,
+                             int ranks);
 
 }  // namespace assay::train_gpt

@@ -86,6 +86,7 @@ int Run::stop_early() {
                             : fmt::format("to go on: {} --resume {}", command_,
                                           shell_word(options_.save)),
       true);
+  wait_for_ranks();
   return kInterrupted;
 }
 
@@ -105,6 +106,11 @@ int Run::stop_at(const te::NonFiniteError& error) {
   return kNonFinite;
 }
 
+// An exit code other than 0 ends the other ranks too: they are done first.
+void Run::wait_for_ranks() const {
+  if (group_) group_->barrier();
+}
+
 bool Run::stop_requested() const {
   if (!group_) return interrupted();
   const std::byte own{static_cast<unsigned char>(interrupted())};
@@ -116,6 +122,7 @@ bool Run::stop_requested() const {
 void Run::save() {
   if (options_.save.empty()) return;
   trainer_.save(options_.save);
+  wait_for_ranks();
   saved_at_ = trainer_.steps_done();
 }
 

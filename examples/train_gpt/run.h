@@ -33,6 +33,7 @@ class Run {
   int finish();
   int stop_early();
   int stop_at(const te::NonFiniteError& error);
+  void wait_for_ranks() const;
   bool stop_requested() const;
   void save();
 

@@ -56,6 +56,12 @@ TEST(TrainGptOptions, RefuseInOneLine) {
       {{"--microbatches", "3"},
        "--microbatches: 3, expected a divisor of --batch (8)"},
       {{"--tp", "3"}, "--tp: 3, expected a divisor of --kv-heads (4)"},
+      {{"--experts", "2", "--topk", "3"},
+       "--topk: 3, expected at most --experts (2)"},
+      {{"--experts", "4", "--tp", "2"},
+       "--experts: given with --tp, expected --sp with them"},
+      {{"--experts", "3", "--tp", "2", "--sp"},
+       "--tp: 2, expected a divisor of --experts (3)"},
       {{"--warmup", "300"}, "--warmup: 300, expected less than --steps (300)"},
       {{"--save-every", "5"}, "--save-every: given, expected --save with it"},
   };
@@ -70,38 +76,26 @@ TEST(TrainGptOptions, RefuseInOneLine) {
 TEST(TrainGptOptions, HelpNamesEveryOptionAndShowsExamples) {
   const CommandLine line = parse_command_line({"--help"});
   EXPECT_EQ(line.exit_code, 0);
-  for (const char* name : {"--recipe",
-                           "--layers",
-                           "--hidden",
-                           "--heads",
-                           "--kv-heads",
-                           "--ffn",
-                           "--seq",
-                           "--batch",
-                           "--microbatches",
-                           "--steps",
-                           "--lr",
-                           "--warmup",
-                           "--tp",
-                           "--sp",
-                           "--seed",
-                           "--resume",
-                           "--save",
-                           "--save-every",
-                           "--log",
-                           "--recompute",
-                           "--clip",
-                           "--dropout",
-                           "--quiet",
-                           "Examples:",
-                           "mpirun -np 2 train_gpt --tp 2"})
+  for (const char* name :
+       {"--recipe",    "--layers",       "--hidden",
+        "--heads",     "--kv-heads",     "--ffn",
+        "--experts",   "--topk",         "--seq",
+        "--batch",     "--microbatches", "--steps",
+        "--lr",        "--warmup",       "--tp",
+        "--sp",        "--seed",         "--resume",
+        "--save",      "--save-every",   "--log",
+        "--recompute", "--clip",         "--dropout",
+        "--quiet",     "Examples:",      "mpirun -np 2 train_gpt --tp 2"})
     EXPECT_THAT(line.message, testing::HasSubstr(name));
 }
 
 TEST(TrainGptOptions, SayHowToGoOn) {
   EXPECT_EQ(command_to_go_on({"--save", "a b.ckpt", "--resume", "old.ckpt",
-                              "--resume=older", "--lr", "1e-3"}),
+                              "--resume=older", "--lr", "1e-3"},
+                             1),
             "train_gpt --save 'a b.ckpt' --lr 1e-3");
+  EXPECT_EQ(command_to_go_on({"--tp", "2"}, 2),
+            "mpirun -np 2 train_gpt --tp 2");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word(""), "''");
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "assay/te/modules/checkpoint.h"
 #include "tests/train_gpt/small_run.h"
 
 namespace assay::train_gpt {
@@ -237,6 +238,23 @@ TEST(TrainGptRanks, LossesAreThoseOfOneRank) {
   }
 }
 
+// Experts on ranks compute what they compute on one; the balancing loss is of
+// each rank's tokens, so that later steps differ a little.
+TEST(TrainGptRanks, ExpertsAreSpreadOverThem) {
+  const ScratchFolder folder;
+  const std::vector<std::string> options = {"--recipe", "fp32", "--experts",
+                                            "4"};
+  const auto one = losses_of_ranks(folder, 1, options);
+  std::vector<std::string> cut = options;
+  cut.push_back("--sp");
+  const auto two = losses_of_ranks(folder, 2, cut);
+  ASSERT_EQ(one.size(), 6u);
+  ASSERT_EQ(two.size(), 6u);
+  EXPECT_NEAR(two[0], one[0], 1e-6 * one[0]);
+  for (std::size_t i = 1; i < one.size(); ++i)
+    EXPECT_NEAR(two[i], one[i], 2e-3 * one[i]) << "step " << i + 1;
+}
+
 TEST(TrainGptRanks, RecipesRunOnThem) {
   const ScratchFolder folder;
   for (const char* recipe : {"delayed", "current", "block", "mxfp8", "nvfp4"}) {
@@ -247,6 +265,31 @@ TEST(TrainGptRanks, RecipesRunOnThem) {
     for (std::size_t i = 0; i < one.size(); ++i)
       EXPECT_NEAR(two[i], one[i], 0.02 * one[i]) << recipe;
   }
+}
+
+// mpirun passes the signal on, and has a code of its own for it; every rank
+// keeps the same step.
+TEST(TrainGptRanks, StopTogether) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("gpt.ckpt"), log = folder.file("log");
+  std::vector<std::string> command =
+      small_command({"--tp", "2", "--steps", "100000", "--threads", "1",
+                     "--save", file, "--log", log});
+  command.insert(command.begin(), {ASSAY_MPIRUN, "2"});
+  Program program(command);
+  wait_for_lines(program, log, 3);
+  program.signal(SIGINT);
+  const Ended stopped = program.wait();
+  EXPECT_NE(stopped.code, 0);
+  const std::size_t done = losses(log).size();
+  EXPECT_THAT(stopped.out,
+              HasSubstr("stopped after step " + std::to_string(done) + " of"));
+  EXPECT_THAT(stopped.out, HasSubstr("to go on: mpirun -np 2 train_gpt"));
+  for (const char* rank : {"-tp0of2", "-tp1of2"})
+    EXPECT_EQ(
+        te::training_state(te::load_checkpoint(file + rank).metadata).step,
+        static_cast<std::int64_t>(done))
+        << rank;
 }
 
 TEST(TrainGptRanks, EachKeepsItsPart) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -58,6 +59,16 @@ TEST(TrainGptRecipes, EndWithinTheBandOfBf16Seeds) {
   }
 }
 
+TEST(TrainGptRecipes, TrainExperts) {
+  const double bf16 = final_loss(small_options({"--experts", "4"}));
+  EXPECT_LT(bf16, 3.088);
+  for (const char* recipe : {"delayed", "mxfp8", "nvfp4"}) {
+    const double loss =
+        final_loss(small_options({"--experts", "4", "--recipe", recipe}));
+    EXPECT_NEAR(loss, bf16, 0.02 * bf16) << recipe;
+  }
+}
+
 // Losses as they are, bit by bit.
 std::vector<double> run(Trainer& trainer, std::int64_t steps) {
   std::vector<double> out;
@@ -80,26 +91,35 @@ void expect_same_state(Trainer& a, Trainer& b) {
   }
 }
 
-TEST(TrainGptResume, GoesOnWithTheSameBits) {
+void expect_resume_with_same_bits(const std::vector<std::string>& more) {
   const ScratchFolder folder;
-  for (const char* recipe :
-       {"fp32", "bf16", "delayed", "current", "block", "mxfp8", "nvfp4"}) {
-    const Options options =
-        small_options({"--recipe", recipe, "--dropout", "0.1", "--microbatches",
-                       "2", "--steps", "8"});
-    Trainer whole(options, nullptr);
-    std::vector<double> expected = run(whole, 6);
-    expected.erase(expected.begin(), expected.begin() + 6);
+  std::vector<std::string> arguments = {
+      "--dropout", "0.1", "--microbatches", "2", "--steps", "8"};
+  std::ranges::copy(more, std::back_inserter(arguments));
+  const Options options = small_options(arguments);
+  Trainer whole(options, nullptr);
+  std::vector<double> expected = run(whole, 6);
+  expected.erase(expected.begin(), expected.begin() + 6);
 
-    Trainer first(options, nullptr);
-    run(first, 3);
-    first.save(folder.file("gpt.ckpt"));
-    Trainer second(options, nullptr);
-    second.load(folder.file("gpt.ckpt"));
-    EXPECT_EQ(second.steps_done(), 3);
-    EXPECT_EQ(run(second, 3), expected) << recipe;
-    expect_same_state(whole, second);
-  }
+  Trainer first(options, nullptr);
+  run(first, 3);
+  first.save(folder.file("gpt.ckpt"));
+  Trainer second(options, nullptr);
+  second.load(folder.file("gpt.ckpt"));
+  EXPECT_EQ(second.steps_done(), 3);
+  EXPECT_EQ(run(second, 3), expected) << options.recipe;
+  expect_same_state(whole, second);
+}
+
+TEST(TrainGptResume, GoesOnWithTheSameBits) {
+  for (const char* recipe :
+       {"fp32", "bf16", "delayed", "current", "block", "mxfp8", "nvfp4"})
+    expect_resume_with_same_bits({"--recipe", recipe});
+}
+
+TEST(TrainGptResume, GoesOnWithTheSameBitsOfExperts) {
+  for (const char* recipe : {"bf16", "delayed", "nvfp4"})
+    expect_resume_with_same_bits({"--recipe", recipe, "--experts", "4"});
 }
 
 TEST(TrainGptResume, RefusesARunWithOtherOptions) {
