@@ -4,7 +4,8 @@
 #   make install     into PREFIX (default /usr/local), for find_package(assay)
 #   make bench       measure against the peers, write build/bench.tsv
 #   make check       formatting, lint of changed files, the docs' commands
-#   make test-long   sanitizers over everything, long fuzzing
+#   make test-long   sanitizers over everything, long fuzzing, every recipe
+#                    trained beside five seeds of bf16
 
 JOBS ?= $(shell nproc)
 ASSAY = build/release/bin/assay
@@ -41,6 +42,7 @@ test-asan:
 
 test-long: test test-asan
 	@tools/run_fuzzers.sh 120
+	@tools/train_recipes.py -- --layers 2 --hidden 128 --kv-heads 2 --seq 64 --batch 4
 
 bench:
 	@tools/bootstrap.sh bench

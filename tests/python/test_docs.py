@@ -13,7 +13,7 @@ from paths import ASSAY, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PROGRAMS = ("assay", "quantised_linear", "quick_start", "transformer_layer",
-            "tensor_parallel", "oracle_runner")
+            "tensor_parallel", "train_gpt", "oracle_runner")
 FENCE = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.M | re.S)
 
 
