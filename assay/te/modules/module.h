@@ -69,7 +69,7 @@ class Module {
   // Own parameter by its local name; Error{kUsage} lists those there are.
   Parameter& parameter(std::string_view name);
 
-  // grad, main_grad: absent and zero.
+  // grad becomes absent, main_grad zero.
   void zero_grad();
 
   // Parameters ("x.weight"; of a quantised one "x.weight._rowwise_data" ...)
