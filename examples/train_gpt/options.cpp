@@ -92,7 +92,8 @@ void declare(CLI::App& app, Options& o) {
   d.count("--microbatches", &o.microbatches, 1, "parts of a step");
   d.count("--steps", &o.steps, 1, "steps of the whole run");
   d.number("--lr", &o.lr, 0, 1e3, "peak; cosine to a tenth of it");
-  d.count("--warmup", &o.warmup, 0, "steps of linear warm-up");
+  d.count("--warmup", &o.warmup, 0,
+          "steps of warm-up (not given: at most a tenth)");
   d.number("--clip", &o.clip, 0, 1e9, "largest gradient norm (0: any)");
   app.add_option("--seed", o.seed, "of weights, data, dropout")->type_name("N");
   d.choice("--recompute", &o.recompute, {"none", "selective", "full"},
