@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "assay/base/text.h"
@@ -185,13 +184,11 @@ void Trainer::update(StepReport& report) {
 // Sums gradients over the ranks where each has those of its tokens, checks
 // them, and gives the norm of all.
 double Trainer::finish_gradients() {
+  if (tp_.size() > 1) sum_sequence_parallel_gradients(model_, *tp_.group);
   std::vector<Tensor> cut, whole;
-  for (const NamedParameter& p : model_.parameters()) {
-    Tensor& gradient = *p.parameter->main_grad;
-    if (p.parameter->sequence_parallel && tp_.size() > 1)
-      all_reduce_sum_in_place(gradient, *tp_.group);
-    (p.parameter->tensor_model_parallel ? cut : whole).push_back(gradient);
-  }
+  for (const NamedParameter& p : model_.parameters())
+    (p.parameter->tensor_model_parallel ? cut : whole)
+        .push_back(*p.parameter->main_grad);
   require_finite_gradients(model_);
   const double own = grad_norm(cut), shared = grad_norm(whole);
   const double cut_square =
@@ -224,14 +221,14 @@ std::filesystem::path Trainer::rank_path(
 }
 
 void Trainer::save(const std::filesystem::path& path) {
-  std::vector<NamedTensor> tensors = with_prefix("model", model_.state_dict());
-  std::ranges::move(with_prefix("optimizer", optimizer_->state_dict()),
-                    std::back_inserter(tensors));
   CheckpointMetadata metadata =
       to_metadata({step_, options_.recipe, random_states()});
   for (const auto& [option, value] : options_.signature())
     metadata[option] = value;
-  save_checkpoint(rank_path(path), tensors, metadata);
+  save_checkpoint(rank_path(path),
+                  join_sections({{"model", model_.state_dict()},
+                                 {"optimizer", optimizer_->state_dict()}}),
+                  metadata);
 }
 
 void Trainer::load(const std::filesystem::path& path) {
