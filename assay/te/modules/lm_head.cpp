@@ -13,9 +13,9 @@ namespace assay::te {
 
 class LmHead::OutputLayer : public Module {
  public:
-  OutputLayer(std::string name, Parameter weight)
+  OutputLayer(std::string name, Parameter values)
       : Module("OutputLayer", std::move(name)),
-        weight(add_parameter("weight", std::move(weight))) {}
+        weight(add_parameter("weight", std::move(values))) {}
   Parameter& weight;
 };
 

@@ -23,12 +23,6 @@ BasicLinearOptions bf16() {
   return options;
 }
 
-NormalizationOptions bf16_norm() {
-  NormalizationOptions options;
-  options.dtype = DType::kBF16;
-  return options;
-}
-
 // The same weights at every call.
 Sequential mlp(const BasicLinearOptions& options = bf16()) {
   manual_seed(7);
@@ -355,7 +349,8 @@ TEST(Sequential, ABasicLinearIsAModulesLinear) {
     const auto own = model[0].modules()[0].module->extra_state();
     const auto theirs = module.extra_state();
     ASSERT_EQ(own.size(), theirs.size()) << name;
-    EXPECT_EQ(own.empty(), name != "delayed");
+    // Histories, and the offsets of stochastic rounding.
+    EXPECT_EQ(own.empty(), name != "delayed" && name != "nvfp4");
     for (std::size_t i = 0; i < own.size(); ++i)
       EXPECT_TRUE(same_bits(own[i].tensor, theirs[i].tensor)) << own[i].name;
   }

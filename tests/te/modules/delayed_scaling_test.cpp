@@ -46,7 +46,9 @@ TEST(DelayedScalingModule, ScalesFollowTheMaximaOfEarlierSteps) {
     SCOPED_TRACE(i);
     // Used in this step: what the steps before left.
     const float before = i == 0 ? 1.0f : 448.0f / of[i - 1];
-    if (i > 0) EXPECT_EQ(scale(layer, "fwd", 0), before);
+    if (i > 0) {
+      EXPECT_EQ(scale(layer, "fwd", 0), before);
+    }
     run(layer, delayed(), x_of(amax[i]), dy_of(grads[i]));
     EXPECT_EQ(scale(layer, "fwd", 0), 448.0f / of[i]);
     EXPECT_EQ(scale(layer, "fwd", 1), 448.0f / 2);
