@@ -116,6 +116,11 @@ Tensor GroupedLinear::forward(const Tensor& x, Context* context,
                               std::span<const std::int64_t> m_splits,
                               const LinearCall& call) {
   check_splits(x, m_splits);
+  const bool drops = context && context->drops_input;
+  if (context) {
+    *context = {};
+    context->drops_input = drops;
+  }
   QuantizedPass pass(*this, context != nullptr);
   if (pass.quantizing() && context) {
     for (std::size_t g = 0; g < m_splits.size(); ++g)
@@ -130,7 +135,6 @@ Tensor GroupedLinear::forward(const Tensor& x, Context* context,
     context->m_splits.assign(m_splits.begin(), m_splits.end());
     context->input = x.shape();
   }
-  const bool drops = context && context->drops_input;
   std::vector<Tensor> ys;
   for (std::size_t g = 0; g < cores_.size(); ++g) {
     if (drops)

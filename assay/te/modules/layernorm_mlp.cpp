@@ -88,6 +88,7 @@ LinearInput LayerNormMLP::activated(const Tensor& h,
 
 NormLinearOutput LayerNormMLP::forward(const Tensor& x, Context* context,
                                        const LinearCall& call) {
+  if (context) *context = {};
   QuantizedPass pass(*this, context != nullptr);
   require(pass.backward_override() == BackwardOverride::kNone, name(),
           "backward_override", "of the recipe", "none");

@@ -185,6 +185,7 @@ Tensor LinearCore::forward(const QuantizedPass& pass, LinearInput x,
   const Shape& shape = x.tensor ? x.tensor->shape() : x.quantized->shape;
   check_input(pass, shape, saved != nullptr);
   if (saved) {
+    *saved = {};  // of a forward whose backward never came
     *saved = {};  // of a pass without a backward
     saved->dtype = x.tensor ? x.tensor->dtype() : x.quantized->dtype;
     saved->need_dgrad = call.input_requires_grad;

@@ -40,9 +40,10 @@ class RecomputePoint {
     bool first_in_region = false;
   };
 
-  // Runs `forward` as the first pass.
+  // Runs `forward` as the first pass. What an earlier one has left is gone.
   template <typename Forward>
   auto first(Forward&& forward) {
+    stashes_.clear();
     stashes_.clear();  // of an earlier pass
     autocast_ = autocast_state();
     random_ = random_states();
