@@ -237,6 +237,7 @@ void MultiheadAttention::normalise_backward(AttentionGradients& g,
 MultiheadAttention::Output MultiheadAttention::forward(
     const Tensor& hidden_states, Context* context,
     const MultiheadAttentionCall& call) {
+  if (context) *context = {};
   Output output;
   Context once;  // of RoPE without training
   QkvTensors qkv =
@@ -273,14 +274,15 @@ MultiheadAttention::Gradients MultiheadAttention::backward(
   const bool self = options_.attention_type == AttentionType::kSelf;
   const Tensor d_first =
       self ? join_qkv({g.dq, g.dk, g.dv}, order_) : join_last_dims(g.dq);
-  // The projection of the input last: its quantisers are the layer's first.
-  if (!self)
-    out.d_encoder_output =
-        key_value_->backward(join_kv(g.dk, g.dv, order_), context.key_value);
   out.d_hidden_states =
       linear_ ? linear_->backward(d_first, context.linear)
               : layernorm_linear_->backward(d_first, context.layernorm_linear,
                                             d_layernorm_output);
+  // What the forward began with comes last: its pass may be the region's
+  // first, whose backward updates the scales of all.
+  if (!self)
+    out.d_encoder_output =
+        key_value_->backward(join_kv(g.dk, g.dv, order_), context.key_value);
   context = {};
   observe(*this, "grad_input", out.d_hidden_states);
   return out;

@@ -319,6 +319,35 @@ TEST(MultiheadAttention, AgreesWithTheReferenceUnderEveryRecipe) {
   }
 }
 
+// The layer that the region began with updates the scales of the backward when
+// all of it is done: the maxima of every projection are in by then.
+TEST(MultiheadAttention, CrossAttentionUpdatesTheBackwardLast) {
+  Options options = no_dropout();
+  options.params_dtype = DType::kBF16;
+  options.attention_type = AttentionType::kCross;
+  options.attn_mask_type = AttentionMask::kNone;
+  for (bool norm : {false, true}) {
+    options.input_layernorm = norm;
+    MultiheadAttention attention(32, 4, options);
+    MultiheadAttentionCall call;
+    call.encoder_output = normal_tensor(DType::kBF16, {16, 2, 32}, 7);
+    MultiheadAttention::Context context;
+    {
+      Autocast autocast{recipe::DelayedScaling{}};
+      attention.forward(normal_tensor(DType::kBF16, {8, 2, 32}, 3), &context,
+                        call);
+    }
+    attention.backward(normal_tensor(DType::kBF16, {8, 2, 32}, 4), context);
+    int seen = 0;
+    for (const NamedTensor& t : attention.state_dict()) {
+      if (!t.name.ends_with("_extra_state.scale_bwd")) continue;
+      EXPECT_NE(at(t.tensor, 0), 1) << t.name;
+      ++seen;
+    }
+    EXPECT_EQ(seen, 3);
+  }
+}
+
 TEST(MultiheadAttention, LayoutsAreTransposesOfEachOther) {
   Options options = no_dropout();
   options.num_gqa_groups = 2;
