@@ -7,8 +7,12 @@ namespace assay::te {
 namespace {
 
 const Tensor& gradient_of(const Module& module, const NamedParameter& p) {
-  const auto& grad =
-      p.parameter->main_grad ? p.parameter->main_grad : p.parameter->grad;
+  auto &main = p.parameter->main_grad, &own = p.parameter->grad;
+  if (main && own) {
+    add_in_place(*main, *own);
+    own.reset();
+  }
+  const auto& grad = main ? main : own;
   require(grad.has_value(), module.name(), p.name, "no gradient",
           "one from a backward pass");
   return *grad;

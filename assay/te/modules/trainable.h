@@ -11,9 +11,13 @@ namespace assay::te {
 
 // Those of `module` that require a gradient, in the order of parameters();
 // they share their bytes with the module, which must outlive the optimizer.
+// Masters are copies: a module loaded after its optimizer was made goes back to
+// what was there before with the next step, unless the optimizer is loaded too.
 std::vector<OptimizerParameter> trainable(Module& module);
 
 // Their gradients in the same order: main_grad where there is one, else grad.
+// A grad beside a main_grad, of a module that does not add to main_grad itself,
+// is added to it first and is absent then.
 // Throws Error{kUsage} naming the first parameter that has neither: backward
 // did not reach it.
 std::vector<Tensor> gradients(Module& module);

@@ -84,5 +84,23 @@ TEST(Trainable, SkipsFrozenParametersAndNamesMissingGradients) {
   EXPECT_EQ(at(gradients(layer)[0], 0), 7);
 }
 
+// A main_grad beside a module that was not made to add to it.
+TEST(Trainable, AddsAGradientToTheMainGradBesideIt) {
+  Linear layer(4, 4);
+  layer.bias()->requires_grad = false;
+  layer.weight().main_grad =
+      filled(DType::kF32, {4, 4}, std::vector<double>(16, 7));
+  Linear::Context context;
+  layer.forward(filled(DType::kF32, {1, 4}, {1, 2, 3, 4}), &context);
+  layer.backward(filled(DType::kF32, {1, 4}, {1, 1, 1, 1}), context);
+  for (int call = 0; call < 2; ++call) {
+    const Tensor g = gradients(layer)[0];
+    EXPECT_EQ(g.dtype(), DType::kF32);
+    EXPECT_EQ(at(g, 0), 8);
+    EXPECT_EQ(at(g, 7), 11);
+    EXPECT_FALSE(layer.weight().grad);
+  }
+}
+
 }  // namespace
 }  // namespace assay::te
