@@ -4,10 +4,13 @@
 #include <exception>
 #include <utility>
 
+#include "assay/te/check.h"
+
 namespace assay::te {
 namespace {
 
 thread_local AutocastState current;
+thread_local const Autocast* innermost = nullptr;
 thread_local const QuantizedModelInitOptions* init_options = nullptr;
 
 }  // namespace
@@ -43,7 +46,9 @@ const AutocastState& autocast_state() { return current; }
 Recipe default_recipe() { return recipe::MXFP8BlockScaling{}; }
 
 Autocast::Autocast(const AutocastOptions& options)
-    : before_(current), exceptions_(std::uncaught_exceptions()) {
+    : before_(current),
+      around_(innermost),
+      exceptions_(std::uncaught_exceptions()) {
   validate(options.recipe);
   outermost_ = options.enabled && !before_.region;
   current.enabled = options.enabled;
@@ -51,15 +56,19 @@ Autocast::Autocast(const AutocastOptions& options)
   current.recipe = std::make_shared<const Recipe>(options.recipe);
   current.amax_reduction = options.amax_reduction;
   if (outermost_) current.region = std::make_shared<AutocastRegion>();
+  innermost = this;
 }
 
 void Autocast::leave() {
   open_ = false;
   current = before_;
+  innermost = around_;
 }
 
 void Autocast::end() {
   if (!open_) return;
+  require(innermost == this, "Autocast", "end",
+          "with a scope open inside of it", "the innermost scope");
   const auto region = current.region;
   leave();
   if (outermost_) region->update_forward();

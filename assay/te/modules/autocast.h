@@ -71,12 +71,14 @@ class Autocast {
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
-  // Leaves the scope. The innermost open scope of the thread only.
+  // Leaves the scope. Throws Error{kUsage} where it is not the innermost open
+  // one of the thread.
   void end();
 
  private:
   void leave();
   AutocastState before_;
+  const Autocast* around_;
   bool outermost_ = false, open_ = true;
   int exceptions_;
 };

@@ -120,6 +120,22 @@ TEST_F(AutocastScopes, AScopeWithinUnwindingUpdates) {
   EXPECT_NE(extra(layer, "scale_fwd").data<float>()[0], 1);
 }
 
+TEST_F(AutocastScopes, OnlyTheInnermostEnds) {
+  {
+    Autocast outer{delayed()};
+    {
+      Autocast inner{recipe::MXFP8BlockScaling{}};
+      EXPECT_EQ(message_of([&] { outer.end(); }),
+                "Autocast: end: with a scope open inside of it, expected the "
+                "innermost scope");
+      EXPECT_EQ(recipe_name(*autocast_state().recipe), "MXFP8BlockScaling");
+    }
+    EXPECT_EQ(recipe_name(*autocast_state().recipe), "DelayedScaling");
+  }
+  EXPECT_FALSE(autocast_state().enabled);
+  EXPECT_EQ(autocast_state().region, nullptr);
+}
+
 TEST_F(AutocastScopes, RefusesARecipeThatCannotBe) {
   recipe::DelayedScaling r = delayed();
   r.amax_history_len = 0;
