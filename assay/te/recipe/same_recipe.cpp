@@ -15,10 +15,15 @@ static bool operator==(const QParams& a, const QParams& b) {
 
 namespace {
 
-template <typename Signature>
-bool same_type(const std::function<Signature>& a,
-               const std::function<Signature>& b) {
-  return a.target_type() == b.target_type();
+template <typename Result, typename... Args>
+bool same_function(const std::function<Result(Args...)>& a,
+                   const std::function<Result(Args...)>& b) {
+  if (a.target_type() != b.target_type()) return false;
+  // All functions of one signature have one type.
+  using Pointer = Result (*)(Args...);
+  const auto *p = a.template target<Pointer>(),
+             *q = b.template target<Pointer>();
+  return !p || !q || *p == *q;
 }
 
 auto key(const recipe::DelayedScaling& r) {
@@ -68,12 +73,12 @@ bool same_functions(const R&, const R&) {
 }
 bool same_functions(const recipe::DelayedScaling& a,
                     const recipe::DelayedScaling& b) {
-  return same_type(a.amax_function, b.amax_function) &&
-         same_type(a.scaling_factor_compute_algo,
-                   b.scaling_factor_compute_algo);
+  return same_function(a.amax_function, b.amax_function) &&
+         same_function(a.scaling_factor_compute_algo,
+                       b.scaling_factor_compute_algo);
 }
 bool same_functions(const recipe::Custom& a, const recipe::Custom& b) {
-  return same_type(a.qfactory, b.qfactory);
+  return same_function(a.qfactory, b.qfactory);
 }
 
 }  // namespace

@@ -333,6 +333,20 @@ TEST(RecipeState, RefusesNothingAndMixedDirections) {
       "of one direction");
 }
 
+recipe::QuantizerRequest one_factory(const QuantizerRole&) { return {}; }
+recipe::QuantizerRequest other_factory(const QuantizerRole&) { return {}; }
+
+// A module keeps its quantisers while the recipe is the same one.
+TEST(Recipe, TwoFunctionsAreTwoRecipes) {
+  const recipe::Custom a{.qfactory = one_factory};
+  EXPECT_TRUE(same_recipe(a, recipe::Custom{.qfactory = one_factory}));
+  EXPECT_FALSE(same_recipe(a, recipe::Custom{.qfactory = other_factory}));
+  EXPECT_FALSE(
+      same_recipe(a, recipe::Custom{.qfactory = [](const QuantizerRole& role) {
+                    return one_factory(role);
+                  }}));
+}
+
 TEST(Recipe, AlignmentIsWhatPaddingUses) {
   EXPECT_EQ(quantization_alignment(recipe::DelayedScaling()), 16);
   EXPECT_EQ(quantization_alignment(recipe::Float8BlockScaling()), 16);
