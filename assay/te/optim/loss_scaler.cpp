@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "assay/te/check.h"
@@ -30,6 +31,15 @@ const Tensor& find(std::span<const NamedTensor> state, std::string_view name,
   fail(kOp, name, "missing", "a tensor");
 }
 
+// The smallest normal float: below it gradients cannot be divided by the scale,
+// whose inverse would be infinite.
+constexpr float kLeastScale = std::numeric_limits<float>::min();
+
+bool is_scale(float scale) {
+  return scale >= kLeastScale && std::isfinite(scale);
+}
+constexpr const char* kScale = "finite and at least 2^-126";
+
 }  // namespace
 
 LossScaler::LossScaler(const LossScalerOptions& options)
@@ -40,8 +50,7 @@ LossScaler::LossScaler(const LossScalerOptions& options)
                         const char* allowed) {
     require_value(ok, kOp, name, static_cast<double>(value), allowed);
   };
-  check(scale_ > 0 && std::isfinite(scale_), "init_scale", scale_,
-        "finite and above 0");
+  check(is_scale(scale_), "init_scale", scale_, kScale);
   check(options.growth_factor > 1, "growth_factor", options.growth_factor,
         "above 1");
   check(options.backoff_factor > 0 && options.backoff_factor < 1,
@@ -64,7 +73,8 @@ void LossScaler::update(bool found_inf) {
     growth_tracker_ = 0;
     hysteresis_tracker_ = std::max<std::int64_t>(hysteresis_tracker_ - 1, 0);
     if (hysteresis_tracker_ == 0)
-      scale_ = std::max(scale_ * options_.backoff_factor, options_.min_scale);
+      scale_ = std::max(
+          {scale_ * options_.backoff_factor, options_.min_scale, kLeastScale});
     return;
   }
   if (++growth_tracker_ < options_.growth_interval) return;
@@ -86,8 +96,11 @@ void LossScaler::load_state_dict(std::span<const NamedTensor> state) {
       *find(state, "growth_tracker", DType::kI64).data<std::int64_t>();
   const auto hysteresis =
       *find(state, "hysteresis_tracker", DType::kI64).data<std::int64_t>();
-  require_value(scale > 0 && std::isfinite(scale), kOp, "loss_scale",
-                static_cast<double>(scale), "finite and above 0");
+  require_value(is_scale(scale), kOp, "loss_scale", static_cast<double>(scale),
+                kScale);
+  require(growth >= 0, kOp, "growth_tracker", std::to_string(growth), ">= 0");
+  require(hysteresis >= 0, kOp, "hysteresis_tracker",
+          std::to_string(hysteresis), ">= 0");
   scale_ = scale;
   growth_tracker_ = growth;
   hysteresis_tracker_ = hysteresis;

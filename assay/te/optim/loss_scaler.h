@@ -17,7 +17,7 @@
 namespace assay::te {
 
 struct LossScalerOptions {
-  float init_scale = 65536;
+  float init_scale = 65536;   // at least 2^-126
   float growth_factor = 2;    // above 1
   float backoff_factor = .5;  // above 0, below 1
   std::int64_t growth_interval = 2000;
@@ -36,9 +36,9 @@ class LossScaler {
   bool unscale(std::span<Tensor> grads) const;
   // After each step, made or skipped. Overflow: the count of good steps starts
   // over, and once `hysteresis` overflows are used up each one multiplies the
-  // scale by backoff_factor, not below min_scale. growth_interval good steps
-  // in a row multiply it by growth_factor, unless that is infinite, and give
-  // the hysteresis back.
+  // scale by backoff_factor, not below min_scale nor 2^-126. growth_interval
+  // good steps in a row multiply it by growth_factor, unless that is infinite,
+  // and give the hysteresis back.
   void update(bool found_inf);
 
   // "loss_scale" (f32 [1]), "growth_tracker", "hysteresis_tracker" (i64 [1]).

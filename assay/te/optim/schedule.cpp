@@ -33,8 +33,8 @@ void check(const LrSchedule& s, std::int64_t step) {
   require_value(s.min_lr >= 0, kOp, "min_lr", s.min_lr, "at least 0");
   require_value(s.max_lr >= s.min_lr && std::isfinite(s.max_lr), kOp, "max_lr",
                 s.max_lr, "finite and at least min_lr");
-  require_value(s.init_lr <= s.max_lr, kOp, "init_lr", s.init_lr,
-                "at most max_lr");
+  require_value(s.init_lr >= 0 && s.init_lr <= s.max_lr, kOp, "init_lr",
+                s.init_lr, "at least 0 and at most max_lr");
   require(step >= 0, kOp, "step", std::to_string(step), ">= 0");
   require(s.decay_steps > 0, kOp, "decay_steps", std::to_string(s.decay_steps),
           "> 0");

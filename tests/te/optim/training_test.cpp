@@ -90,6 +90,33 @@ TEST(LossScaler, TheScaleStaysFinite) {
   EXPECT_EQ(scaler.scale(), 0x1p127f);
 }
 
+// Gradients are divided by it: its inverse stays finite too.
+TEST(LossScaler, TheScaleCanAlwaysBeUndone) {
+  LossScaler scaler;
+  for (int i = 0; i < 400; ++i) scaler.update(true);
+  EXPECT_EQ(scaler.scale(), 0x1p-126f);
+  LossScaler resumed;
+  resumed.load_state_dict(scaler.state_dict());
+  EXPECT_EQ(resumed.scale(), 0x1p-126f);
+  std::vector<Tensor> g = {make_tensor({0, 1}, {2})};
+  EXPECT_FALSE(scaler.unscale(g));
+  EXPECT_EQ(values_of(g[0]), (std::vector<double>{0, 0x1p126}));
+  EXPECT_THAT(error_of([] { LossScaler({.init_scale = 1e-40f}); }),
+              HasSubstr("LossScaler: init_scale: "));
+}
+
+TEST(LossScaler, RefusesCountsThatCannotBe) {
+  for (const char* name : {"growth_tracker", "hysteresis_tracker"}) {
+    LossScaler scaler;
+    auto state = scaler.state_dict();
+    for (NamedTensor& t : state)
+      if (t.name == name) *t.tensor.mutable_data<std::int64_t>() = -1;
+    EXPECT_THAT(
+        error_of([&] { scaler.load_state_dict(state); }),
+        HasSubstr(std::string("LossScaler: ") + name + ": -1, expected >= 0"));
+  }
+}
+
 TEST(LossScaler, ResumesWhereItWas) {
   LossScaler a({.growth_interval = 3, .hysteresis = 2});
   for (int f : {0, 1, 1, 0, 0}) a.update(f != 0);
@@ -174,6 +201,11 @@ TEST(Schedule, WithoutWarmUpAndWeightDecay) {
 }
 
 TEST(Schedule, ErrorsNameTheOption) {
+  EXPECT_THAT(error_of([] {
+                learning_rate(
+                    {.init_lr = -1, .warmup_steps = 1, .decay_steps = 5}, 0);
+              }),
+              HasSubstr("learning_rate: init_lr: -1, expected at least 0"));
   EXPECT_THAT(error_of([] { learning_rate({.max_lr = 1, .min_lr = 2}, 0); }),
               HasSubstr("learning_rate: max_lr: 1"));
   EXPECT_THAT(
