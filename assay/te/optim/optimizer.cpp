@@ -51,6 +51,17 @@ void require_parameter(std::string_view op, const OptimizerParameter& p) {
     require_shape(op, p.name, *p.high_precision_init, p.quantized->shape);
 }
 
+// A parameter under two names would be updated twice a step.
+void require_alone(std::string_view op, const OptimizerParameter& p,
+                   std::map<const void*, std::string>& values) {
+  const void* own = p.value.view.data;
+  if (p.quantized != nullptr) own = p.quantized.get();
+  if (p.quantized == nullptr && p.value.numel() == 0) return;
+  const auto [other, added] = values.emplace(own, p.name);
+  require(added, op, p.name, "the values of " + other->second,
+          "every parameter once");
+}
+
 // Codes of the new master; the tensor stays one of the parameter's dtype.
 void write_quantized(OptimizerParameter& p, const Tensor& master) {
   const DType dtype = p.quantized->dtype;
@@ -97,11 +108,13 @@ Optimizer::Optimizer(std::string name, std::vector<ParameterGroup> groups,
   require_value(std::isfinite(weight_decay), name_, "weight_decay",
                 weight_decay, "a finite number");
   std::set<std::string> names;
+  std::map<const void*, std::string> values;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (const OptimizerParameter& p : groups_[g].parameters) {
       require_parameter(name_, p);
       require(names.insert(p.name).second, name_, p.name, "twice",
               "one parameter of a name");
+      require_alone(name_, p, values);
       slots_.push_back({p, g, {}});
       add_master(slots_.back(), masters);
     }
@@ -163,6 +176,8 @@ bool Optimizer::step(std::span<Tensor> grads, const StepOptions& options) {
   if (options.found_inf != nullptr &&
       scalar_value(name_, "found_inf", *options.found_inf) != 0)
     return false;
+  require_value(std::isfinite(options.inv_scale), name_, "inv_scale",
+                static_cast<double>(options.inv_scale), "a finite number");
   if (options.inv_scale != 1) {
     const std::vector<Tensor> inputs(grads.begin(), grads.end());
     multi_tensor_scale(inputs, grads, options.inv_scale);

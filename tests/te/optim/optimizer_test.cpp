@@ -445,6 +445,10 @@ TEST(Optimizer, ErrorsNameTheParameter) {
               }),
               HasSubstr("FusedAdam: p: twice"));
   EXPECT_THAT(error_of([&] {
+                FusedAdam(one_group({plain("p", p), plain("q", p)}), {});
+              }),
+              HasSubstr("FusedAdam: q: the values of p, expected every"));
+  EXPECT_THAT(error_of([&] {
                 FusedSGD(one_group({plain("p", p)}), {.nesterov = true});
               }),
               HasSubstr("FusedSGD: nesterov"));
@@ -473,6 +477,9 @@ TEST(Optimizer, ErrorsNameTheParameter) {
               HasSubstr("gradient of p: absent"));
   EXPECT_THAT(error_of([&] { good.unscaled_state("p", "exp_max"); }),
               HasSubstr("p: no state \"exp_max\""));
+  std::vector<Tensor> grads = {torch_param()};
+  EXPECT_THAT(error_of([&] { good.step(grads, {.inv_scale = std::nanf("")}); }),
+              HasSubstr("FusedAdam: inv_scale: nan, expected a finite"));
   EXPECT_EQ(good.step_count(), 0);
 }
 
