@@ -117,6 +117,9 @@ void LmHead::add_weight_grad(const Tensor& dy, const Tensor& x) {
 Tensor LmHead::backward(const Tensor& d_logits, Context& context) {
   require(!context.x.shape().empty(), name(), "context",
           "not of a forward pass, or used up", "that of one");
+  Shape shape = context.x.shape();
+  shape.back() = weight_->shape[0];
+  require_shape(name(), "grad_output", d_logits, shape);
   const DType logits = options_.fp32_logits ? DType::kF32 : context.x.dtype();
   require_dtype(name(), "grad_output", d_logits, {logits});
   const Tensor dy = convert_high_precision(d_logits, context.x.dtype());

@@ -1,5 +1,6 @@
 #include "assay/te/modules/moe.h"
 
+#include <cmath>
 #include <utility>
 
 #include "assay/te/check.h"
@@ -56,6 +57,8 @@ MoELayer::MoELayer(std::int64_t hidden_size, std::int64_t ffn_hidden_size,
                                        {"num_experts", options.num_experts}})
     require(size > 0, name(), argument, std::to_string(size),
             "a positive size");
+  require_value(std::isfinite(options.aux_loss_coeff), name(), "aux_loss_coeff",
+                options.aux_loss_coeff, "a finite number");
   const int ranks = group_->size();
   require(options.num_experts % ranks == 0, name(), "num_experts",
           std::to_string(options.num_experts),
@@ -121,6 +124,7 @@ MoEOutput MoELayer::forward(const Tensor& x, Context* context,
   require(!x.shape().empty() && m.columns == hidden_, name(), "input",
           "last dimension " + std::to_string(m.columns),
           std::to_string(hidden_));
+  if (context) *context = {};
   const Tensor tokens = in_shape(contiguous(x), {m.rows, m.columns});
   const Tensor logits = gemm_fprop(widened(tokens), *router_weight_->value).d;
   RouterOutput routed = router_topk_forward(logits, options_.router);

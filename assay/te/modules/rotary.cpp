@@ -1,5 +1,7 @@
 #include "assay/te/modules/rotary.h"
 
+#include <string>
+
 #include "assay/te/check.h"
 
 namespace assay::te {
@@ -20,6 +22,8 @@ RotaryPositionEmbedding::RotaryPositionEmbedding(
 
 Tensor RotaryPositionEmbedding::forward(std::int64_t max_seq_len,
                                         std::int64_t offset) {
+  require(max_seq_len >= 0, name(), "max_seq_len", std::to_string(max_seq_len),
+          "0 or more");
   if (length_ != max_seq_len || offset_ != offset) {
     table_ = rope_frequencies(frequencies_, max_seq_len, offset);
     table_.device = device_;

@@ -268,7 +268,8 @@ TransformerLayer::Gradients TransformerLayer::backward(const Tensor& d_output,
     auto g = self_attention_->backward(d, context.self_attention);
     out.d_core_attention_bias = std::move(g.d_core_attention_bias);
     out.d_hidden_states = std::move(g.d_hidden_states);
-    if (!out.d_hidden_states.shape().empty())
+    // Without a wanted input gradient a frozen norm has none either.
+    if (!out.d_hidden_states.shape().empty() && !d_mlp.shape().empty())
       out.d_hidden_states =
           residual_add(residual_add(out.d_hidden_states, d_mlp), dy);
   } else {

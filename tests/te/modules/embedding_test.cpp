@@ -229,6 +229,11 @@ TEST(LmHead, ZeroRowsAndErrors) {
   o.shared_weight = &embedding.word_weight();
   EXPECT_EQ(message_of([&] { LmHead(8, 4, o); }),
             "LmHead: shared_weight: shape [3, 8], expected [4, 8]");
+  m.forward(Tensor::zeros(DType::kF32, {2, 8}), &context);
+  EXPECT_EQ(message_of([&] {
+              m.backward(Tensor::zeros(DType::kF32, {3, 4}), context);
+            }),
+            "LmHead: grad_output: shape [3, 4], expected [2, 4]");
 }
 
 // 10000^(-2 i / 4): 1 and 0.01.
@@ -246,6 +251,9 @@ TEST(RotaryPositionEmbedding, GivesTheAngles) {
   EXPECT_TRUE(m.state_dict().empty());
   RotaryPositionEmbedding pairs(4, {.interleaved = true});
   EXPECT_EQ(at(pairs.forward(2), 5), 1);
+  RotaryPositionEmbedding fresh(4);
+  EXPECT_EQ(message_of([&] { fresh.forward(-1); }),
+            "RotaryPositionEmbedding: max_seq_len: -1, expected 0 or more");
 }
 
 }  // namespace

@@ -280,6 +280,9 @@ TEST(MoELayer, NamesWhatItCannotTake) {
             "that of one");
   EXPECT_EQ(message_of([&] { MoELayer bad(8, -1, o); }),
             "layer.moe: ffn_hidden_size: -1, expected a positive size");
+  o.aux_loss_coeff = std::nan("");
+  EXPECT_EQ(message_of([&] { MoELayer bad(8, 6, o); }),
+            "layer.moe: aux_loss_coeff: nan, expected a finite number");
 }
 
 }  // namespace

@@ -443,6 +443,44 @@ TEST(TransformerLayer, NamesWhatItCannotTake) {
       "encoder layer");
 }
 
+// A first layer some of whose norms are frozen: nobody asks for its input's
+// gradient, parts of which do not exist then.
+TEST(TransformerLayer, FrozenNormsOfAFirstLayer) {
+  for (int variant = 0; variant < 4; ++variant) {
+    for (const char* frozen : {"self_attention", "layernorm_mlp", ""}) {
+      SCOPED_TRACE(std::to_string(variant) + frozen);
+      Options o = no_dropout();
+      o.parallel_attention_mlp = variant == 1;
+      o.apply_residual_connection_post_layernorm = variant == 2;
+      o.output_layernorm = variant == 3;
+      TransformerLayer some(16, 24, 4, o), all(16, 24, 4, o);
+      copy_parameters(some, all);
+      const auto is_frozen = [&](const std::string& name) {
+        return name.starts_with(frozen) &&
+               name.find("layer_norm_") != std::string::npos;
+      };
+      for (const NamedParameter& p : some.parameters())
+        p.parameter->requires_grad = !is_frozen(p.name);
+      const Tensor x = normal_tensor(DType::kF32, {6, 2, 16}, 1);
+      const Tensor dy = normal_tensor(DType::kF32, {6, 2, 16}, 2);
+      TransformerLayer::Context a, b;
+      some.forward(x, &a, {.input_requires_grad = false});
+      some.backward(dy, a);
+      all.forward(x, &b);
+      all.backward(dy, b);
+      const auto ours = some.parameters(), theirs = all.parameters();
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        ASSERT_EQ(ours[i].parameter->grad.has_value(),
+                  !is_frozen(ours[i].name));
+        if (!ours[i].parameter->grad) continue;
+        EXPECT_TRUE(
+            same_bits(*ours[i].parameter->grad, *theirs[i].parameter->grad))
+            << ours[i].name;
+      }
+    }
+  }
+}
+
 // Said of the layer, not of the first operator that stumbles over it.
 TEST(TransformerLayer, NamesAContextOrGradientOfAnotherForward) {
   TransformerLayer layer(16, 24, 4);
