@@ -79,7 +79,10 @@ enum class GemmActivation : std::uint8_t { kNone, kGelu, kDGelu };
 
 // v = sum * alpha * row_alpha + beta * c + bias; kGelu: aux = v, v = gelu(v);
 // kDGelu: v = v * gelu'(aux). All in fp32 (ref/: fp64), then one rounding to
-// d. gelu is the tanh form as x * sigmoid(2u), in fp64 and rounded to fp32.
+// d. gelu is the tanh form as x * sigmoid(2u): for an fp32 d in fp64 and
+// rounded to fp32, else in fp32 as activation.h does it. Before the rounding to
+// d that is within (4 + 4 |u|) 2^-24 of gelu, and (4 + 8 |u|) 2^-24 of the two
+// terms of its derivative.
 // fp8 d: the saturated v * d_scale; amax is max |v| before d_scale, NaN
 // skipped.
 struct GemmEpilogue {

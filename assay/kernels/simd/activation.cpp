@@ -17,6 +17,7 @@
 // clang-format off
 #include "assay/kernels/simd/stored-inl.h"
 #include "assay/kernels/simd/exp-inl.h"
+#include "assay/kernels/simd/gelu-inl.h"
 #include "assay/kernels/simd/activation-inl.h"
 // clang-format on
 #endif

@@ -23,6 +23,9 @@
 #if ASSAY_VECTOR_TARGET
 // In this order: each part uses the ones before it.
 // clang-format off
+#include "assay/kernels/simd/stored-inl.h"
+#include "assay/kernels/simd/exp-inl.h"
+#include "assay/kernels/simd/gelu-inl.h"
 #include "assay/kernels/simd/gemm_tile-inl.h"
 #include "assay/kernels/simd/gemm_pack-inl.h"
 #include "assay/kernels/simd/gemm_epilogue-inl.h"

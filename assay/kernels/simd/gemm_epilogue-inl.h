@@ -126,7 +126,9 @@ inline void narrow_row(DType dtype, const float* v, int n, bool stream,
   }
 }
 
-// In fp64, so that gelu is rounded once: sigmoid(2u) = 1 / (1 + exp(-2u)).
+// For fp32 results in fp64, so that gelu is rounded once: sigmoid(2u) =
+// 1 / (1 + exp(-2u)). For narrower ones fp32 is enough (simd/gelu-inl.h): its
+// error is far below half a unit of theirs.
 using GemmHalf = hn::Half<GemmD>;
 using GemmWide = hn::Repartition<double, GemmD>;
 using WideVec = hn::Vec<GemmWide>;
@@ -135,8 +137,11 @@ HWY_INLINE WideVec gelu_gate(WideVec x) {
   const GemmWide d;
   const auto slope = hn::MulAdd(hn::Set(d, -2 * kGeluCubic), hn::Mul(x, x),
                                 hn::Set(d, -2 * kGeluLinear));
-  // Beyond, exp leaves its range; the gate is far below the last place.
-  const auto e = hn::Exp(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 700.0)));
+  // Beyond, exp leaves its range; the gate is far below the last place, and 0
+  // so that -infinity gives NaN as it does in the plain loops.
+  const auto t = hn::Mul(x, slope), most = hn::Set(d, 700.0);
+  const auto e =
+      hn::IfThenElse(hn::Gt(t, most), hn::Inf(d), hn::Exp(d, hn::Min(t, most)));
   const auto one = hn::Set(d, 1.0);
   return hn::Div(one, hn::Add(one, e));
 }
@@ -164,14 +169,25 @@ HWY_INLINE void map_wide(const float* in, int n, F&& f, float* out) {
   }
 }
 
-inline void gelu_row(float* v, int n) {
-  map_wide(
-      v, n, [](WideVec x) HWY_ATTR { return gelu_value(x); }, v);
+// `wide`: in fp64.
+inline void gelu_row(float* v, int n, bool wide) {
+  if (wide)
+    return map_wide(
+        v, n, [](WideVec x) HWY_ATTR { return gelu_value(x); }, v);
+  for_vectors(n, [&](auto d, int j) HWY_ATTR {
+    hn::Store(Gelu::value(hn::Load(d, v + j)), d, v + j);
+  });
 }
 
-inline void dgelu_row(float* v, float* pre, int n) {
-  map_wide(
-      pre, n, [](WideVec x) HWY_ATTR { return gelu_slope(x); }, pre);
+inline void dgelu_row(float* v, float* pre, int n, bool wide) {
+  if (wide) {
+    map_wide(
+        pre, n, [](WideVec x) HWY_ATTR { return gelu_slope(x); }, pre);
+  } else {
+    for_vectors(n, [&](auto d, int j) HWY_ATTR {
+      hn::Store(Gelu::both(hn::Load(d, pre + j)).slope, d, pre + j);
+    });
+  }
   for_vectors(n, [&](auto d, int j) HWY_ATTR {
     hn::Store(hn::Mul(hn::Load(d, v + j), hn::Load(d, pre + j)), d, v + j);
   });
@@ -218,13 +234,14 @@ inline void add_scaled_row(const float* x, int n, float scale, float* v) {
 
 inline void activate_row(const GemmEpilogue& e, std::int64_t at, int n,
                          float* v) {
+  const bool wide = e.d_dtype == DType::kF32;
   if (e.activation == GemmActivation::kGelu) {
     if (e.aux) narrow_row(e.aux_dtype, v, n, false, e.aux, at);
-    gelu_row(v, n);
+    gelu_row(v, n, wide);
   } else if (e.activation == GemmActivation::kDGelu) {
     alignas(64) GemmRow pre;
     widen_row(e.aux_dtype, e.aux, at, n, pre);
-    dgelu_row(v, pre, n);
+    dgelu_row(v, pre, n, wide);
   }
 }
 
