@@ -1,4 +1,5 @@
-// Kernels that change the precision of whole arrays: f32, bf16, f16.
+// Kernels that change the precision of whole arrays: f32, bf16, f16; and that
+// add them up in fp64.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,9 @@ struct ConvertKernels {
   // copies for f32.
   void (*widen[kFloatWidths])(const std::byte* in, std::int64_t n, float* out);
   void (*narrow[kFloatWidths])(const float* in, std::int64_t n, std::byte* out);
+  // sums[i] += element i, of n, in fp64.
+  void (*accumulate[kFloatWidths])(const std::byte* in, std::int64_t n,
+                                   double* sums);
 };
 
 const ConvertKernels& convert_kernels(Device device);

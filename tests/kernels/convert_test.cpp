@@ -35,6 +35,30 @@ TEST(ConvertKernels, WidenEveryCode) {
       }
 }
 
+// One fp64 addition each: what the loops over the specification give.
+TEST(ConvertKernels, AccumulateEveryCode) {
+  std::vector<std::uint16_t> codes(0x10000);
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::uint16_t>(i);
+  for (const ConvertKernels* kernels : all_convert_kernels())
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+      for (std::int64_t n : {0x8000, 0x7fff, 17, 0}) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(codes.data());
+        std::vector<double> sums(0x8001, 1.0 / 3);
+        for (int times = 0; times < 2; ++times)
+          kernels->accumulate[float_width(dtype)](bytes, n, sums.data());
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double x = load_as_double(dtype, bytes, i);
+          const double expected = 1.0 / 3 + x + x;
+          const double found = sums[static_cast<std::size_t>(i)];
+          ASSERT_TRUE(found == expected ||
+                      (std::isnan(found) && std::isnan(expected)))
+              << kernels->isa << " code " << i;
+        }
+        ASSERT_EQ(sums[static_cast<std::size_t>(n)], 1.0 / 3);
+      }
+}
+
 // Around every code: itself, half way to the next, one fp32 step beside.
 std::vector<float> rounding_cases(DType dtype) {
   std::vector<float> cases;

@@ -22,6 +22,11 @@ void narrow(const float* in, std::int64_t n, std::byte* out) {
     store_from_double(kDType, static_cast<double>(in[i]), out, i);
 }
 
+template <DType kDType>
+void accumulate(const std::byte* in, std::int64_t n, double* sums) {
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += load_as_double(kDType, in, i);
+}
+
 void copy_in(const std::byte* in, std::int64_t n, float* out) {
   if (n > 0) std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(float));
 }
@@ -33,6 +38,8 @@ constexpr ConvertKernels kScalar = {
     "scalar",
     {&copy_in, &widen<DType::kBF16>, &widen<DType::kF16>},
     {&copy_out, &narrow<DType::kBF16>, &narrow<DType::kF16>},
+    {&accumulate<DType::kF32>, &accumulate<DType::kBF16>,
+     &accumulate<DType::kF16>},
 };
 
 const std::vector<const ConvertKernels*>& tables() {

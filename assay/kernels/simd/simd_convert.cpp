@@ -45,11 +45,35 @@ void narrow(const float* in, std::int64_t n, std::byte* bytes) {
     store_some<Stored>(load_some<StoredF32>(in + i, n - i, 0), n - i, out + i);
 }
 
+// sums += the lanes of v.
+HWY_INLINE void add_lanes(FVec v, double* sums) {
+  const hn::Repartition<double, FTag> d;
+  const hn::Half<FTag> half;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto low = hn::PromoteTo(d, hn::LowerHalf(half, v));
+  const auto high = hn::PromoteTo(d, hn::UpperHalf(half, v));
+  hn::StoreU(hn::Add(hn::LoadU(d, sums), low), d, sums);
+  hn::StoreU(hn::Add(hn::LoadU(d, sums + lanes), high), d, sums + lanes);
+}
+
+template <class Stored>
+void accumulate(const std::byte* bytes, std::int64_t n, double* sums) {
+  const auto* in = reinterpret_cast<const typename Stored::T*>(bytes);
+  std::int64_t i = 0;
+  for (; i + kFloats <= n; i += kFloats)
+    add_lanes(Stored::load(in + i), sums + i);
+  if (i == n) return;
+  alignas(64) float rest[kFloats];
+  StoredF32::store(load_some<Stored>(in + i, n - i, 0), rest);
+  for (std::int64_t j = i; j < n; ++j) sums[j] += double{rest[j - i]};
+}
+
 const ConvertKernels* convert_table() {
   static constexpr ConvertKernels kTable = {
       ASSAY_ISA_NAME,
       {&widen<StoredF32>, &widen<StoredBf16>, &widen<StoredF16>},
       {&narrow<StoredF32>, &narrow<StoredBf16>, &narrow<StoredF16>},
+      {&accumulate<StoredF32>, &accumulate<StoredBf16>, &accumulate<StoredF16>},
   };
   return &kTable;
 }

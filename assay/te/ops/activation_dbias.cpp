@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assay/kernels/cast.h"
+#include "assay/kernels/convert.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
 #include "assay/te/ops/activation.h"
@@ -46,6 +47,8 @@ ActivationBiasGrads in_one_pass(const ActivationRows& rows, const Tensor& grad,
   std::byte* out = dx.mutable_data();
   const CastKernels& kernels = cast_kernels(x.device);
   const auto round = dtype == DType::kBF16 ? kernels.to_bf16 : kernels.to_f16;
+  const auto accumulate =
+      convert_kernels(x.device).accumulate[float_width(DType::kF32)];
   const auto store = [&](const float* values, std::int64_t at,
                          std::int64_t count) {
     if (dtype == DType::kF32) {
@@ -62,11 +65,10 @@ ActivationBiasGrads in_one_pass(const ActivationRows& rows, const Tensor& grad,
           const std::int64_t n = std::min(step, end - r);
           rows.backward(grad.data<std::byte>(), r, n, 1.0f, wide.data(),
                         nullptr);
-          for (std::int64_t k = 0; k < n; ++k) {
-            const float* row = wide.data() + k * columns;
-            for (std::int64_t c = 0; c < columns; ++c)
-              total[c] += double{row[c]};
-          }
+          for (std::int64_t k = 0; k < n; ++k)
+            accumulate(
+                reinterpret_cast<const std::byte*>(wide.data() + k * columns),
+                columns, total);
           store(wide.data(), r * columns, n * columns);
         }
       });

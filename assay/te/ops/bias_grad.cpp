@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "assay/base/parallel.h"
-#include "assay/kernels/decode.h"
+#include "assay/kernels/convert.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
 #include "assay/te/precision.h"
@@ -18,12 +18,11 @@ constexpr std::int64_t kRows = 256;     // summed by one task
 // Columns [c, c + n) over rows [r0, r1), added to sums.
 void add_rows(const Tensor& x, std::int64_t columns, std::int64_t r0,
               std::int64_t r1, std::int64_t c, std::int64_t n, double* sums) {
-  float row[kColumns];
+  const auto accumulate =
+      convert_kernels(x.device).accumulate[float_width(x.dtype())];
   const std::int64_t size = traits(x.dtype()).bits / 8;
-  for (std::int64_t r = r0; r < r1; ++r) {
-    decode_f32(x.dtype(), x.view.data + (r * columns + c) * size, n, row);
-    for (std::int64_t i = 0; i < n; ++i) sums[i] += double{row[i]};
-  }
+  for (std::int64_t r = r0; r < r1; ++r)
+    accumulate(x.view.data + (r * columns + c) * size, n, sums);
 }
 
 std::vector<double> fast_sums(const Tensor& x, MatrixShape m) {
