@@ -224,6 +224,17 @@ class Product {
   GemmEpilogue epilogue_;
 };
 
+// 0xff is NaN. Inlined, so that the stride 1 is one the compiler knows.
+inline std::uint8_t largest_scale(const std::uint8_t* codes,
+                                  std::int64_t stride, std::int64_t n) {
+  std::uint8_t largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint8_t code = codes[i * stride];
+    largest = std::max<std::uint8_t>(largest, code == 0xff ? 0 : code);
+  }
+  return largest;
+}
+
 // MXFP8: the largest scale becomes 1, so that exponents near the ends of the
 // range of bf16 do not get in the way. Undone by alpha.
 int fold_shift(const GemmView& view) {
@@ -234,13 +245,11 @@ int fold_shift(const GemmView& view) {
   const std::int64_t fast = outer_inside ? view.outer : blocks;
   const std::int64_t step = outer_inside ? view.scale_k : view.scale_outer;
   const std::int64_t inner = outer_inside ? view.scale_outer : view.scale_k;
-  int largest = 0;
+  std::uint8_t largest = 0;
   for (std::int64_t i = 0; i < slow; ++i) {
     const std::uint8_t* line = view.scales + i * step;
-    for (std::int64_t j = 0; j < fast; ++j) {
-      const int code = line[j * inner];
-      if (code != 0xff) largest = std::max(largest, code);
-    }
+    largest = std::max(largest, inner == 1 ? largest_scale(line, 1, fast)
+                                           : largest_scale(line, inner, fast));
   }
   return 127 - largest;
 }

@@ -210,8 +210,10 @@ class LoadNv {
 
 // The scales of 32 elements as a loader takes them. Where k is contiguous the
 // elements are k, k + 1 ... of one outer (k a multiple of 32), else outers.
-__m512i scales_of(const GemmView& view, std::int64_t outer, std::int64_t k,
-                  std::int64_t n) {
+[[gnu::always_inline]] inline __m512i scales_of(const GemmView& view,
+                                                std::int64_t outer,
+                                                std::int64_t k,
+                                                std::int64_t n) {
   if (view.fold == GemmFold::kNone) return _mm512_setzero_si512();
   const std::uint8_t* at = view.scales + outer * view.scale_outer +
                            k / gemm_fold_block(view.fold) * view.scale_k;

@@ -29,9 +29,9 @@ InitMethod default_init(std::int64_t in_features) {
   return [bound](Tensor& whole, std::uint64_t seed) {
     PhiloxStream random(seed);
     std::byte* to = whole.mutable_data();
-    for (std::int64_t i = 0; i < whole.numel(); ++i)
-      store_from_double(whole.dtype(), bound * (2 * random.next_uniform() - 1),
-                        to, i);
+    const DType dtype = whole.dtype();
+    for (std::int64_t i = 0, n = whole.numel(); i < n; ++i)
+      store_from_double(dtype, bound * (2 * random.next_uniform() - 1), to, i);
   };
 }
 
