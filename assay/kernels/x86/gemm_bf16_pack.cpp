@@ -283,6 +283,13 @@ void pack_contiguous(const GemmView& view, std::int64_t first, Load& load,
   }
 }
 
+// Elements of whole bytes.
+void fetch(const GemmView& view, std::int64_t index) {
+  const std::int64_t bytes = traits(view.dtype).bits / 8;
+  _mm_prefetch(reinterpret_cast<const char*>(view.data) + index * bytes,
+               _MM_HINT_T0);
+}
+
 // Outers contiguous: two rows of memory, k and k + 1, are zipped to pairs.
 template <Side side, class Load>
 void pack_strided(const GemmView& view, std::int64_t first, Load& load,
@@ -298,7 +305,10 @@ void pack_strided(const GemmView& view, std::int64_t first, Load& load,
   const __m512i zip[2] = {_mm512_load_si512(kZip.data()),
                           _mm512_load_si512(kZip.data() + 32)};
   const std::int64_t count = view.outer - first;
+  constexpr std::int64_t kAhead = 32;
   const auto row = [&](std::int64_t k) {
+    // Rows lie far apart, where the hardware does not look ahead.
+    if (k + kAhead < view.k) fetch(view, (k + kAhead) * view.stride + first);
     return k < view.k ? load(k * view.stride + first, count,
                              scales_of(view, first, k, count))
                       : _mm512_setzero_si512();
