@@ -52,8 +52,7 @@ void LayerNormMLP::make_parameters(std::int64_t hidden, std::int64_t ffn) {
   }
   fc1.row_blocks = halves;
   fc2.row_blocks = 1;
-  if (options_.output_layer_init_method)
-    fc2.init_method = options_.output_layer_init_method;
+  fc2.init_method = options_.output_layer_init_method;
   fc1_parameters_.emplace(name(), add, "fc1_", hidden, halves * ffn, fc1);
   fc2_parameters_.emplace(name(), add, "fc2_", ffn, hidden, fc2);
   const auto core = [&](const LinearOptions& o, const char* prefix) {

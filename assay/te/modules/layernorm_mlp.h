@@ -24,7 +24,7 @@ struct LayerNormMLPOptions : NormLinearOptions {
   Activation activation = Activation::kGelu;
   // limit, alpha, linear_offset of clamped_swiglu; beta1, beta2 of situglu.
   ActivationParams activation_params = {};
-  InitMethod output_layer_init_method;  // fc2's; absent: init_method
+  InitMethod output_layer_init_method;  // fc2's; absent: normal, 0.023
   // fc1 column-parallel, fc2 row-parallel over tp.
   bool set_parallel_mode = false;
   // h is computed again in backward: one GEMM more.

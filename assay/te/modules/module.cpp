@@ -161,6 +161,7 @@ void Module::load_state_dict(std::span<const NamedTensor> state) {
           "unexpected", "names of this model");
   for (auto& [module, extra] : extras) module->load_extra_state(extra);
   for (auto& [to, from] : copies) copy_bytes(from, to);
+  for (const NamedModule& m : modules()) m.module->on_loaded();
 }
 
 void visit_tensors(const QuantizedTensor& quantized,

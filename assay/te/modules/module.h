@@ -106,6 +106,8 @@ class Module {
   // Containers whose order changes add them all again.
   void clear_children() { children_.clear(); }
   virtual void own_backward_dw() {}
+  // After load_state_dict: what was derived from the old values is void.
+  virtual void on_loaded() {}
 
  private:
   std::string type_, name_;

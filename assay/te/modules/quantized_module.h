@@ -53,6 +53,9 @@ class QuantizedModule : public Module {
  protected:
   // Called when quantisers were made anew: caches of the old ones are void.
   virtual void on_new_quantizers() {}
+  void on_loaded() override {
+    if (states_) on_new_quantizers();
+  }
   // Under current scaling and NVFP4, a tensor that is cut across a tensor
   // parallel group by sequence parallelism has one scale there: the input of a
   // column-parallel, the grad_output of a row-parallel layer (NVTE). Both

@@ -397,5 +397,19 @@ TEST(LayerNormMLP, NamesWhatItCannotTake) {
             "layer.mlp: backward_override: of the recipe, expected none");
 }
 
+// NVTE: output_layer_init_method has a default of its own, N(0, 0.023).
+TEST(LayerNormMLP, AnInitMethodIsOfTheFirstProductAlone) {
+  LayerNormMLPOptions options;
+  options.init_method = constant_init(3);
+  LayerNormMLP layer(32, 64, options);
+  EXPECT_EQ(at(*layer.parameter("fc1_weight").value, 5), 3);
+  const Tensor& fc2 = *layer.parameter("fc2_weight").value;
+  double squares = 0;
+  for (std::int64_t i = 0; i < fc2.numel(); ++i)
+    squares += at(fc2, i) * at(fc2, i);
+  const double n = static_cast<double>(fc2.numel());
+  EXPECT_NEAR(std::sqrt(squares / n), 0.023, 4.5 * 0.023 / std::sqrt(2 * n));
+}
+
 }  // namespace
 }  // namespace assay::te

@@ -77,6 +77,19 @@ TEST(WeightCache, KeepsTheOldWeightUntilTheNextFirst) {
   EXPECT_FALSE(same_bits(layer.forward(c.x, nullptr, first), y));
 }
 
+TEST(WeightCache, LoadingAStateVoidsIt) {
+  const Case c;
+  Linear layer(64, 32, bf16()), other(64, 32, bf16());
+  Autocast autocast{recipe::MXFP8BlockScaling{}};
+  LinearCall first, later;
+  first.is_first_microbatch = true;
+  later.is_first_microbatch = false;
+  layer.forward(c.x, nullptr, first);
+  layer.load_state_dict(other.state_dict());
+  EXPECT_TRUE(
+      same_bits(layer.forward(c.x, nullptr, later), other.forward(c.x)));
+}
+
 // Kept in inference, it serves training: both directions are there.
 TEST(WeightCache, InferenceKeepsWhatTrainingNeeds) {
   const Case c;
