@@ -90,18 +90,24 @@ void expect_close(const Pass& a, const Pass& b, double bound,
         << what << " parameter " << i;
 }
 
-// ReLU is not taken into the GEMM, so that both round at the same places.
-TEST(Parity, ReluBlockIsTheModuleBitForBit) {
+// Under every recipe, for two steps.
+template <typename Operation>
+void expect_the_module(Activation activation) {
   for (const NamedRecipe& r : recipes()) {
-    Sequential fresh = operations(std::make_shared<ReLU>());
-    const auto module = module_of(fresh, Activation::kRelu);
+    Sequential model = operations(std::make_shared<Operation>());
+    const auto module = module_of(model, activation);
     for (std::uint64_t step = 0; step < 2; ++step) {
       const Tensor x = normal_tensor(DType::kBF16, {kRows, kHidden}, step);
       const Tensor dy = normal_tensor(DType::kBF16, {kRows, kHidden}, 8 + step);
-      expect_same_pass(run_operations(fresh, x, dy, r.recipe),
+      expect_same_pass(run_operations(model, x, dy, r.recipe),
                        run_module(*module, x, dy, r.recipe), r.name);
     }
   }
+}
+
+// ReLU is not taken into the GEMM, so that both round at the same places.
+TEST(Parity, ReluBlockIsTheModuleBitForBit) {
+  expect_the_module<ReLU>(Activation::kRelu);
   Sequential model = operations(std::make_shared<ReLU>());
   const auto module = module_of(model, Activation::kRelu);
   const Tensor x = normal_tensor(DType::kBF16, {kRows, kHidden}, 1);
@@ -114,16 +120,7 @@ TEST(Parity, ReluBlockIsTheModuleBitForBit) {
 // GEMM's gelu is of the unrounded sum, the module's of the rounded one: one
 // rounding.
 TEST(Parity, GeluBlockIsTheModuleButForARoundingInBf16) {
-  for (const NamedRecipe& r : recipes()) {
-    Sequential model = operations(std::make_shared<GELU>());
-    const auto module = module_of(model, Activation::kGelu);
-    for (std::uint64_t step = 0; step < 2; ++step) {
-      const Tensor x = normal_tensor(DType::kBF16, {kRows, kHidden}, step);
-      const Tensor dy = normal_tensor(DType::kBF16, {kRows, kHidden}, 8 + step);
-      expect_same_pass(run_operations(model, x, dy, r.recipe),
-                       run_module(*module, x, dy, r.recipe), r.name);
-    }
-  }
+  expect_the_module<GELU>(Activation::kGelu);
   Sequential model = operations(std::make_shared<GELU>());
   const auto module = module_of(model, Activation::kGelu);
   const Tensor x = normal_tensor(DType::kBF16, {kRows, kHidden}, 1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/base/error.h"
+#include "assay/base/parallel.h"
 #include "assay/te/modules/linear_core.h"
 #include "tests/te/modules/module_test.h"
 
@@ -74,6 +75,23 @@ void expect_same_gradients(M& one, M& other) {
     EXPECT_TRUE(same_bits(*a[i].parameter->grad, *b[i].parameter->grad))
         << a[i].name;
   }
+}
+
+// Steps of two modules with the same parameters, one on one thread and one on
+// four, give the same bits under every recipe.
+template <typename M, typename... Args>
+void expect_same_for_any_threads(M& one, M& four, const Tensor& x,
+                                 const Tensor& dy, const Args&... args) {
+  copy_parameters(one, four);
+  for (const NamedRecipe& r : all_recipes()) {
+    set_thread_count(1);
+    const PassResult a = train(one, x, dy, &r.recipe, args...);
+    set_thread_count(4);
+    const PassResult b = train(four, x, dy, &r.recipe, args...);
+    EXPECT_TRUE(same_bits(a.y, b.y) && same_bits(a.dx, b.dx)) << r.name;
+    expect_same_gradients(one, four);
+  }
+  set_thread_count(0);
 }
 
 // `make(dtype, device)` gives a unique_ptr to a module. Without a recipe in
