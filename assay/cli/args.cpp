@@ -27,6 +27,10 @@ class CliArgs : public Args {
                            std::string* value, Completes) override {
     app_->add_option(name, *value, help);
   }
+  void positionals(const std::string& name, const std::string& help,
+                   std::vector<std::string>* values, Completes) override {
+    app_->add_option(name, *values, help)->required();
+  }
   void flag(const std::string& names, const std::string& help,
             bool* value) override {
     app_->add_flag(names, *value, help);
@@ -66,6 +70,10 @@ class DescribingArgs : public Args {
                            Completes completes) override {
     out_->positionals.push_back(completes);
   }
+  void positionals(const std::string&, const std::string&,
+                   std::vector<std::string>*, Completes completes) override {
+    out_->positionals.push_back(completes);
+  }
   void flag(const std::string& names, const std::string& help, bool*) override {
     add(names, help, false, Completes::kNothing);
   }
@@ -97,26 +105,46 @@ class DescribingArgs : public Args {
   CompletionCommand* out_;
 };
 
-std::string unknown_command_hint(
-    const std::vector<std::string>& arguments,
-    const std::vector<std::unique_ptr<Command>>& commands) {
-  if (arguments.empty() || arguments[0].starts_with("-")) return "";
-  std::vector<std::string> names;
-  for (const auto& command : commands) {
-    if (command->name() == arguments[0]) return "";
-    names.push_back(command->name());
+using Commands = std::span<const std::unique_ptr<Command>>;
+
+// Where parsing stopped, in our words: `path` is the program and the group
+// that was reached, `hint` says which verb is unknown, "" when none is.
+struct ParseContext {
+  std::string path = "assay";
+  std::string hint;
+};
+
+ParseContext parse_context(std::span<const std::string> arguments,
+                           Commands commands) {
+  ParseContext context;
+  while (!arguments.empty() && !arguments[0].starts_with("-")) {
+    const Command* chosen = nullptr;
+    std::vector<std::string> names;
+    for (const auto& command : commands) {
+      if (command->name() == arguments[0]) chosen = command.get();
+      names.push_back(command->name());
+    }
+    if (!chosen) {
+      const std::string near = closest(arguments[0], names);
+      context.hint = fmt::format(
+          "unknown command '{}'{}", printable(arguments[0]),
+          near.empty() ? "" : fmt::format(", did you mean {}?", near));
+      break;
+    }
+    if (chosen->subcommands().empty()) break;
+    context.path += " " + chosen->name();
+    commands = chosen->subcommands();
+    arguments = arguments.subspan(1);
   }
-  const std::string near = closest(arguments[0], names);
-  return fmt::format(
-      "unknown command '{}'{}", printable(arguments[0]),
-      near.empty() ? "" : fmt::format(", did you mean {}?", near));
+  return context;
 }
 
 int report_parse_error(const CLI::App& app, const CLI::ParseError& error,
-                       const std::string& hint) {
+                       const ParseContext& context) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  const std::string what = hint.empty() ? error.what() : hint;
-  std::fprintf(stderr, "assay: %s (see assay --help)\n", what.c_str());
+  const std::string what = context.hint.empty() ? error.what() : context.hint;
+  std::fprintf(stderr, "assay: %s (see %s --help)\n", what.c_str(),
+               context.path.c_str());
   return kExitUsage;
 }
 
@@ -132,6 +160,69 @@ int run_guarded(Command& command) {
   }
 }
 
+// What parsing leaves behind: the exit code of the command that ran.
+struct Outcome {
+  int threads = 0;
+  int code = kExitUsage;
+};
+
+void add_command(CLI::App& parent, Command& command, Outcome* outcome) {
+  CLI::App* sub = parent.add_subcommand(command.name(), command.summary());
+  sub->footer("Examples:\n" + command.examples());
+  if (!command.subcommands().empty()) {
+    sub->require_subcommand(1);
+    for (const auto& member : command.subcommands()) {
+      add_command(*sub, *member, outcome);
+    }
+    return;
+  }
+  CliArgs args(sub);
+  command.declare(args);
+  sub->final_callback([outcome, verb = &command] {
+    if (outcome->threads > 0) set_thread_count(outcome->threads);
+    outcome->code = run_guarded(*verb);
+  });
+}
+
+CompletionCommand describe(Command& command) {
+  CompletionCommand entry{command.name(), command.summary(), {}, {}, {}};
+  DescribingArgs args(&entry);
+  command.declare(args);
+  args.flag("-h,--help", "show help", nullptr);
+  for (const auto& member : command.subcommands()) {
+    entry.subcommands.push_back(describe(*member));
+  }
+  return entry;
+}
+
+class CommandGroup : public Command {
+ public:
+  CommandGroup(std::string name, std::string summary,
+               std::vector<std::unique_ptr<Command>> members)
+      : name_(std::move(name)),
+        summary_(std::move(summary)),
+        members_(std::move(members)) {}
+
+  std::string name() const override { return name_; }
+  std::string summary() const override { return summary_; }
+  std::string examples() const override {
+    std::string lines;
+    for (const auto& member : members_) lines += member->examples();
+    return lines;
+  }
+  void declare(Args&) override {}
+  int run() override {
+    throw Error(Code::kInternal, name_ + ": a group of commands has no run");
+  }
+  std::span<const std::unique_ptr<Command>> subcommands() const override {
+    return members_;
+  }
+
+ private:
+  std::string name_, summary_;
+  std::vector<std::unique_ptr<Command>> members_;
+};
+
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments,
@@ -145,43 +236,34 @@ int run_command_line(const std::vector<std::string>& arguments,
   app.footer(
       "Exit codes: 0 match, 1 mismatch, 2 usage, 3 unreadable or refused "
       "input,\n4 incomplete (something was not compared).");
-  int threads = 0;
-  app.add_option("--threads", threads, "threads to use (default: all cores)")
+  Outcome outcome;
+  app.add_option("--threads", outcome.threads,
+                 "threads to use (default: all cores)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   app.fallthrough();
 
-  int code = kExitUsage;
-  for (const auto& command : commands) {
-    CLI::App* sub = app.add_subcommand(command->name(), command->summary());
-    sub->footer("Examples:\n" + command->examples());
-    CliArgs args(sub);
-    command->declare(args);
-    sub->final_callback([&code, &threads, verb = command.get()] {
-      if (threads > 0) set_thread_count(threads);
-      code = run_guarded(*verb);
-    });
-  }
+  for (const auto& command : commands) add_command(app, *command, &outcome);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, error,
-                              unknown_command_hint(arguments, commands));
+    return report_parse_error(app, error, parse_context(arguments, commands));
   }
-  return code;
+  return outcome.code;
+}
+
+std::unique_ptr<Command> make_command_group(
+    std::string name, std::string summary,
+    std::vector<std::unique_ptr<Command>> members) {
+  return std::make_unique<CommandGroup>(std::move(name), std::move(summary),
+                                        std::move(members));
 }
 
 std::vector<CompletionCommand> describe(
     const std::vector<std::unique_ptr<Command>>& commands) {
   std::vector<CompletionCommand> all;
-  for (const auto& command : commands) {
-    CompletionCommand entry{command->name(), command->summary(), {}, {}};
-    DescribingArgs args(&entry);
-    command->declare(args);
-    args.flag("-h,--help", "show help", nullptr);
-    all.push_back(std::move(entry));
-  }
+  for (const auto& command : commands) all.push_back(describe(*command));
   return all;
 }
 

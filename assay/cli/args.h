@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ class Args {
   virtual void optional_positional(
       const std::string& name, const std::string& help, std::string* value,
       Completes completes = Completes::kNothing) = 0;
+  // One value or more, up to the next option.
+  virtual void positionals(const std::string& name, const std::string& help,
+                           std::vector<std::string>* values,
+                           Completes completes = Completes::kPath) = 0;
   virtual void flag(const std::string& names, const std::string& help,
                     bool* value) = 0;
   virtual void option(const std::string& names, const std::string& metavar,
@@ -45,7 +50,18 @@ class Command {
   virtual std::string examples() const = 0;  // lines shown under --help
   virtual void declare(Args& args) = 0;
   virtual int run() = 0;  // returns the exit code; throws Error
+  // The verbs of a group; a command with arguments of its own has none.
+  virtual std::span<const std::unique_ptr<Command>> subcommands() const {
+    return {};
+  }
 };
+
+// A verb whose first argument is a verb of its own: `assay api scan`. Its
+// members are commands with arguments, not groups again. Its examples are
+// theirs.
+std::unique_ptr<Command> make_command_group(
+    std::string name, std::string summary,
+    std::vector<std::unique_ptr<Command>> members);
 
 // What a shell completes, as data.
 struct CompletionOption {
@@ -58,6 +74,7 @@ struct CompletionCommand {
   std::string name, summary;
   std::vector<CompletionOption> options;
   std::vector<Completes> positionals;
+  std::vector<CompletionCommand> subcommands;
 };
 
 // Parses `arguments` (without the program's name) and runs the chosen command.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 #include "assay/base/error.h"
 #include "assay/cli/commands.h"
@@ -36,41 +37,79 @@ std::string command_names(const std::vector<CompletionCommand>& commands) {
   return names;
 }
 
+// The verbs that take arguments, with the group before its members' names:
+// "compare", "api scan".
+struct Leaf {
+  std::string path;
+  const CompletionCommand* command;
+};
+
+std::vector<Leaf> leaves(const std::vector<CompletionCommand>& commands) {
+  std::vector<Leaf> all;
+  for (const CompletionCommand& command : commands) {
+    if (command.subcommands.empty()) all.push_back({command.name, &command});
+    for (const CompletionCommand& member : command.subcommands) {
+      all.push_back({command.name + " " + member.name, &member});
+    }
+  }
+  return all;
+}
+
+// Names of options whose values are `completes`, as a pattern of `case`.
+std::string options_that_complete(const std::vector<Leaf>& all,
+                                  Completes completes) {
+  std::set<std::string> names;
+  for (const Leaf& leaf : all) {
+    for (const CompletionOption& option : leaf.command->options) {
+      if (option.completes != completes) continue;
+      names.insert(option.names.begin(), option.names.end());
+    }
+  }
+  return fmt::format("{}", fmt::join(names, "|"));
+}
+
+std::string bash_groups(const std::vector<CompletionCommand>& commands) {
+  std::string script;
+  for (const CompletionCommand& command : commands) {
+    if (command.subcommands.empty()) continue;
+    script += fmt::format(
+        "  if [[ $verb == {} ]]; then\n"
+        "    if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
+        "      COMPREPLY=($(compgen -W \"{}--help\" -- \"$current\"))\n"
+        "      return\n    fi\n"
+        "    verb=\"$verb ${{COMP_WORDS[2]}}\"\n  fi\n",
+        command.name, command_names(command.subcommands));
+  }
+  return script;
+}
+
 std::string bash_script(const std::vector<CompletionCommand>& commands) {
-  std::string script =
+  const std::vector<Leaf> all = leaves(commands);
+  std::string script = fmt::format(
       "# bash completion of assay; load with: "
       "source <(assay completion bash)\n"
-      "_assay() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]}\n"
-      "  local previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n";
-  script += fmt::format(
+      "_assay() {{\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}}\n"
+      "  local previous=${{COMP_WORDS[COMP_CWORD-1]}}\n"
+      "  local verb=${{COMP_WORDS[1]}}\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"{}--help --version\" -- "
-      "\"$current\"))\n    return\n  fi\n  case \"$previous\" in\n",
-      command_names(commands));
+      "\"$current\"))\n    return\n  fi\n{}  case \"$previous\" in\n",
+      command_names(commands), bash_groups(commands));
   for (const Completes completes : {Completes::kStandard, Completes::kDType}) {
-    std::string names;
-    for (const CompletionCommand& command : commands) {
-      for (const CompletionOption& option : command.options) {
-        if (option.completes != completes) continue;
-        for (const std::string& name : option.names) {
-          if (names.find(name) == std::string::npos) names += name + "|";
-        }
-      }
-    }
+    const std::string names = options_that_complete(all, completes);
     if (names.empty()) continue;
-    names.pop_back();
     script += fmt::format(
         "    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
         names, words_for(completes));
   }
   script +=
       "  esac\n  if [[ $current == -* ]]; then\n"
-      "    case \"${COMP_WORDS[1]}\" in\n";
-  for (const CompletionCommand& command : commands) {
+      "    case \"$verb\" in\n";
+  for (const Leaf& leaf : all) {
     script += fmt::format(
-        "      {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")) ;;\n",
-        command.name, option_names(command));
+        "      \"{}\") COMPREPLY=($(compgen -W \"{}\" -- \"$current\")) ;;\n",
+        leaf.path, option_names(*leaf.command));
   }
   return script +
          "    esac\n    return\n  fi\n"
@@ -105,47 +144,78 @@ std::string zsh_option(const CompletionOption& option) {
   return lines;
 }
 
-std::string zsh_script(const std::vector<CompletionCommand>& commands) {
-  std::string script =
-      "#compdef assay\n# zsh completion; load with: "
-      "source <(assay completion zsh)\n_assay() {\n"
-      "  if (( CURRENT == 2 )); then\n    local -a verbs=(\n";
-  for (const CompletionCommand& command : commands) {
-    script += fmt::format("      '{}:{}'\n", command.name, command.summary);
+std::string zsh_arguments(const CompletionCommand& command) {
+  std::string text = "_arguments";
+  for (const CompletionOption& option : command.options) {
+    text += zsh_option(option);
   }
-  script +=
-      "    )\n    _describe command verbs\n    return\n  fi\n"
+  return text + " \\\n        '*:file:_files'";
+}
+
+// A function that completes one of `commands` and then its arguments; those of
+// groups come before it.
+std::string zsh_function(const std::string& function,
+                         const std::vector<CompletionCommand>& commands) {
+  std::string before, names, cases;
+  for (const CompletionCommand& command : commands) {
+    const std::string group = function + "_" + command.name;
+    const bool is_group = !command.subcommands.empty();
+    if (is_group) before += zsh_function(group, command.subcommands);
+    names += fmt::format("      '{}:{}'\n", command.name, command.summary);
+    cases += fmt::format("    {}) {} ;;\n", command.name,
+                         is_group ? group : zsh_arguments(command));
+  }
+  return fmt::format(
+      "{}{}() {{\n"
+      "  if (( CURRENT == 2 )); then\n    local -a verbs=(\n{}    )\n"
+      "    _describe command verbs\n    return\n  fi\n"
       "  local verb=$words[2]\n  shift words\n  (( CURRENT-- ))\n"
-      "  case $verb in\n";
-  for (const CompletionCommand& command : commands) {
-    script += fmt::format("    {}) _arguments", command.name);
-    for (const CompletionOption& option : command.options) {
-      script += zsh_option(option);
+      "  case $verb in\n{}  esac\n}}\n",
+      before, function, names, cases);
+}
+
+std::string zsh_script(const std::vector<CompletionCommand>& commands) {
+  return "#compdef assay\n# zsh completion; load with: "
+         "source <(assay completion zsh)\n" +
+         zsh_function("_assay", commands) + "compdef _assay assay\n";
+}
+
+std::string fish_verb(const CompletionCommand& command,
+                      const std::string& condition) {
+  return fmt::format("complete -c assay -n '{}' -a {} -d '{}'\n", condition,
+                     command.name, escaped(command.summary, "'"));
+}
+
+std::string fish_options(const CompletionCommand& command,
+                         const std::string& condition) {
+  std::string script;
+  for (const CompletionOption& option : command.options) {
+    script += fmt::format("complete -c assay -n '{}'", condition);
+    for (const std::string& name : option.names) {
+      script += name.starts_with("--") ? " -l " + name.substr(2)
+                                       : " -s " + name.substr(1);
     }
-    script += " \\\n        '*:file:_files' ;;\n";
+    if (option.takes_value) script += " -r";
+    const std::string words = words_for(option.completes);
+    if (!words.empty()) script += fmt::format(" -f -a '{}'", words);
+    script += fmt::format(" -d '{}'\n", escaped(option.help, "'"));
   }
-  return script + "  esac\n}\ncompdef _assay assay\n";
+  return script;
 }
 
 std::string fish_script(const std::vector<CompletionCommand>& commands) {
   std::string script =
       "# fish completion; load with: assay completion fish | source\n";
   for (const CompletionCommand& command : commands) {
-    script += fmt::format(
-        "complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n",
-        command.name, escaped(command.summary, "'"));
-    for (const CompletionOption& option : command.options) {
-      script +=
-          fmt::format("complete -c assay -n '__fish_seen_subcommand_from {}'",
-                      command.name);
-      for (const std::string& name : option.names) {
-        script += name.starts_with("--") ? " -l " + name.substr(2)
-                                         : " -s " + name.substr(1);
-      }
-      if (option.takes_value) script += " -r";
-      const std::string words = words_for(option.completes);
-      if (!words.empty()) script += fmt::format(" -f -a '{}'", words);
-      script += fmt::format(" -d '{}'\n", escaped(option.help, "'"));
+    const std::string seen = "__fish_seen_subcommand_from ";
+    const std::string here = seen + command.name;
+    script += fish_verb(command, "__fish_use_subcommand");
+    script += fish_options(command, here);
+    const std::string none_yet =
+        here + "; and not " + seen + command_names(command.subcommands);
+    for (const CompletionCommand& member : command.subcommands) {
+      script += fish_verb(member, none_yet);
+      script += fish_options(member, here + "; and " + seen + member.name);
     }
   }
   return script;
