@@ -23,8 +23,10 @@ ALLOWED = {
     "report": {"base", "core", "numerics", "formats", "metrics", "trace",
                "compare"},
     "te": {"base", "core", "numerics", "kernels"},
+    "conform": {"base", "core", "numerics", "kernels", "formats", "metrics",
+                "trace", "compare", "report", "te"},
     "cli": {"base", "core", "numerics", "kernels", "formats", "metrics",
-            "trace", "compare", "report"},
+            "trace", "compare", "report", "te", "conform"},
 }
 # file -> folders that it alone may include besides
 EXCEPTIONS = {

@@ -1,0 +1,76 @@
+#include "assay/conform/engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "assay/base/error.h"
+
+namespace assay::conform {
+namespace {
+
+Value text_of(DType dtype) { return std::string(traits(dtype).name); }
+
+Value sizes_of(const Shape& shape) {
+  List sizes;
+  for (const std::int64_t size : shape) sizes.emplace_back(size);
+  return sizes;
+}
+
+void copy_into(const std::string& name, te::Parameter& parameter,
+               const Tensor& given) {
+  const Tensor source = contiguous(given);
+  Tensor& target = *parameter.value;
+  if (source.dtype() != target.dtype() || source.shape() != target.shape())
+    throw Error(Code::kUsage, fmt::format("input {}: {} {}, expected {} {}",
+                                          name, traits(source.dtype()).name,
+                                          assay::to_string(source.shape()),
+                                          traits(target.dtype()).name,
+                                          assay::to_string(target.shape())));
+  const auto bytes = source.view.bytes();
+  if (!bytes.empty())
+    std::memcpy(target.mutable_data(), bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+void load_parameters(te::Module& module, const AdapterCall& call) {
+  for (const te::NamedParameter& p : module.parameters())
+    copy_into(p.name, *p.parameter, call.input(p.name));
+}
+
+void put_gradients(AdapterResult& result, te::Module& module) {
+  for (const te::NamedParameter& p : module.parameters())
+    if (p.parameter->grad)
+      result.outputs["grad." + p.name] = *p.parameter->grad;
+}
+
+void put_state_dict(AdapterResult& result, te::Module& module) {
+  Object names;
+  for (const te::NamedTensor& entry : module.state_dict())
+    names[entry.name] =
+        List{text_of(entry.tensor.dtype()), sizes_of(entry.tensor.shape())};
+  result.contract["state_dict"] = std::move(names);
+}
+
+void put_step(AdapterResult& result, const AdapterCall& call, int step,
+              const std::string& name, const Tensor& tensor) {
+  result
+      .outputs[call.steps == 1 ? name : fmt::format("{}.step{}", name, step)] =
+      tensor;
+}
+
+std::span<const Adapter> engine_adapters() {
+  static const Adapter kAdapters[] = {
+      {"linear", 1, {"transformer_engine.pytorch.Linear"}, run_linear},
+  };
+  return kAdapters;
+}
+
+const Adapter* find_adapter(std::string_view module) {
+  for (const Adapter& adapter : engine_adapters())
+    if (adapter.module == module) return &adapter;
+  return nullptr;
+}
+
+}  // namespace assay::conform

@@ -1,0 +1,38 @@
+// What the adapters of the engine share, and the list of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "assay/conform/adapter.h"
+#include "assay/te/modules/autocast.h"
+#include "assay/te/modules/module.h"
+
+namespace assay::conform {
+
+// Sets every parameter of `module` from the input of its name, and throws
+// Error{kUsage} where one is missing. Parameter "self_attention.qkv.weight" is
+// the input of that name.
+void load_parameters(te::Module& module, const AdapterCall& call);
+
+// "grad.<parameter>" for every parameter that has a gradient.
+void put_gradients(AdapterResult& result, te::Module& module);
+
+// contract.state_dict: {name: [dtype, [sizes]]} of parameters and extra state.
+void put_state_dict(AdapterResult& result, te::Module& module);
+
+// `name` where the case has one step, "<name>.step<step>" where it has more.
+void put_step(AdapterResult& result, const AdapterCall& call, int step,
+              const std::string& name, const Tensor& tensor);
+
+// Calls within an Autocast region of the recipe; outside of one without.
+template <typename F>
+void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
+  if (!recipe) return body();
+  te::Autocast autocast(*recipe);
+  body();
+}
+
+AdapterResult run_linear(const AdapterCall& call);
+
+}  // namespace assay::conform
