@@ -11,6 +11,7 @@ std::unique_ptr<Command> make_compare_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
 
 // In the order --help shows them.

@@ -11,6 +11,7 @@ namespace assay::conform {
 
 struct ServeOptions {
   Device device = Device::kCpu;  // kReference: fp64, plain loops
+  std::string version;           // of the program
   // Of several ranks every one calls serve(); rank 0 reads and tells the
   // others. Null: one process.
   te::Communicator* group = nullptr;
@@ -18,7 +19,7 @@ struct ServeOptions {
 
 // Reads lines from `in` until "bye" or its end and writes answers to `out`,
 // flushed line by line. A case that throws is answered as an error; a line
-// that is no request too, with id -1. Returns the number of answers.
-int serve(std::istream& in, std::ostream& out, const ServeOptions& options);
+// that is no request too, with id -1.
+void serve(std::istream& in, std::ostream& out, const ServeOptions& options);
 
 }  // namespace assay::conform
