@@ -1,0 +1,45 @@
+"""Finds the modules of this folder and runs them."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import platform
+import typing
+
+import torch
+
+from assay.worker.call import Call, Result, Unsupported
+
+# Files of this folder that are no modules of conformance.
+SHARED = {"__init__", "provider", "recipes", "quantize"}
+
+
+class TorchProvider:
+    implementation = "torch-composites"
+    version = "1"
+    launcher = "self"
+
+    def __init__(self, device: str):
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        self._modules = {}
+        for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+            if path.stem not in SHARED:
+                self._modules[path.stem] = importlib.import_module(
+                    f"{__package__}.{path.stem}")
+
+    def modules(self) -> dict[str, dict[str, typing.Any]]:
+        return {name: {"adapter": module.ADAPTER, "api": module.API}
+                for name, module in self._modules.items()}
+
+    def environment(self) -> dict[str, typing.Any]:
+        return {"torch": torch.__version__,
+                "python": platform.python_version(),
+                "threads": torch.get_num_threads()}
+
+    def run(self, call: Call) -> Result:
+        module = self._modules.get(call.module)
+        if module is None:
+            raise Unsupported(f"no module {call.module}")
+        return module.run(call)
