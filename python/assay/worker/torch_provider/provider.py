@@ -12,7 +12,8 @@ import torch
 from assay.worker.call import Call, Result, Unsupported
 
 # Files of this folder that are no modules of conformance.
-SHARED = {"__init__", "provider", "recipes", "quantize"}
+SHARED = {"__init__", "provider", "recipes", "formats", "quantize", "nvfp4",
+          "delayed"}
 
 
 class TorchProvider:
