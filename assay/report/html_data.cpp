@@ -9,6 +9,7 @@
 
 #include "assay/report/html_detail.h"
 #include "assay/report/json_object.h"
+#include "assay/report/markup.h"
 #include "assay/report/row_view.h"
 #include "assay/report/string_table.h"
 
@@ -182,9 +183,7 @@ void write_meta(JsonScope& object, const Comparison& c, std::size_t shown) {
   object.number("seconds", c.seconds);
   object.boolean("interrupted", c.interrupted);
   object.integer("omitted", static_cast<std::int64_t>(c.rows.size() - shown));
-  JsonScope warnings(object.key("warnings"), '[');
-  for (const std::string& warning : c.warnings)
-    append_json_string(warnings.element(), warning);
+  append_json_list(object.key("warnings"), c.warnings);
 }
 
 void write_counts(JsonScope& object, const Counts& counts) {
@@ -197,12 +196,6 @@ void write_counts(JsonScope& object, const Counts& counts) {
   object.integer("input", counts.input_differs);
   object.integer("parameter", counts.parameter_differs);
   object.integer("undetermined", counts.undetermined);
-}
-
-void append_list(std::string& out, const std::vector<std::string>& texts) {
-  JsonScope array(out, '[');
-  for (const std::string& text : texts)
-    append_json_string(array.element(), text);
 }
 
 void write_divergence(std::string& out, const Comparison& c,
@@ -221,8 +214,8 @@ void write_divergence(std::string& out, const Comparison& c,
   object.text("reason", d.reason);
   object.text("cause", likely_text(d.cause));
   object.text("note", d.input_note);
-  append_list(object.key("path"), d.call_path);
-  append_list(object.key("stack"), d.stack);
+  append_json_list(object.key("path"), d.call_path);
+  append_json_list(object.key("stack"), d.stack);
   object.text("again", d.again);
 }
 
@@ -266,29 +259,6 @@ void write_groups(JsonScope& array, const Comparison& c) {
     object.integer("rank", group.rank);
     object.text("golden", group.golden_path);
     object.text("target", group.target_path);
-  }
-}
-
-// Makes JSON text safe inside a <script> element.
-std::string escape_for_script(const std::string& json) {
-  constexpr std::string_view kSeparator = "\xE2\x80\xA8";
-  std::string out;
-  out.reserve(json.size() + json.size() / 64);
-  std::size_t from = 0;
-  for (;;) {
-    const std::size_t at = json.find_first_of("<\xE2", from);
-    out.append(json, from, at - from);
-    if (at == std::string::npos) return out;
-    const std::string_view rest = std::string_view(json).substr(at, 3);
-    from = at + 1;
-    if (json[at] == '<') {
-      out.append("\\u003c");
-    } else if (rest == kSeparator || rest == "\xE2\x80\xA9") {
-      out.append(rest == kSeparator ? "\\u2028" : "\\u2029");
-      from = at + 3;
-    } else {
-      out.push_back(json[at]);
-    }
   }
 }
 
@@ -377,7 +347,7 @@ std::string html_data(const Comparison& comparison,
     for (const std::string& text : strings.texts())
       append_json_string(texts.element(), text);
   }
-  return escape_for_script(out);
+  return script_json(out);
 }
 
 }  // namespace assay

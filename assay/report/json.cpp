@@ -15,12 +15,6 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
-void append_texts(std::string& out, const std::vector<std::string>& texts) {
-  JsonScope array(out, '[');
-  for (const std::string& text : texts)
-    append_json_string(array.element(), text);
-}
-
 void append_divergence(std::string& out, const Comparison& comparison) {
   if (!comparison.first_divergence) {
     out.append("null");
@@ -41,8 +35,8 @@ void append_divergence(std::string& out, const Comparison& comparison) {
     object.integer("step", group.step);
     object.integer("rank", group.rank);
   }
-  append_texts(object.key("call_path"), d.call_path);
-  append_texts(object.key("stack"), d.stack);
+  append_json_list(object.key("call_path"), d.call_path);
+  append_json_list(object.key("stack"), d.stack);
   object.text("again", d.again);
 }
 
@@ -97,7 +91,7 @@ std::string head(const Comparison& c) {
     append_side(object.key("target"), c.target_path, c.target_bytes);
     object.number("seconds", c.seconds);
     object.boolean("interrupted", c.interrupted);
-    append_texts(object.key("warnings"), c.warnings);
+    append_json_list(object.key("warnings"), c.warnings);
     append_groups(object.key("groups"), c.groups);
   }
   out.pop_back();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/report/text_out.h"
 
@@ -92,5 +93,12 @@ class JsonScope {
   char close_;
   bool first_ = true;
 };
+
+inline void append_json_list(std::string& out,
+                             const std::vector<std::string>& texts) {
+  JsonScope array(out, '[');
+  for (const std::string& text : texts)
+    append_json_string(array.element(), text);
+}
 
 }  // namespace assay

@@ -7,38 +7,13 @@
 #include <string_view>
 
 #include "assay/base/atomic_file.h"
+#include "assay/report/markup.h"
 #include "assay/report/row_view.h"
-#include "assay/report/text_out.h"
 
 namespace assay {
 namespace {
 
 constexpr std::size_t kRowsShown = 20;  // of one operator, in its message
-
-// Valid UTF-8 without the control and noncharacters that XML 1.0 forbids,
-// markup escaped; safe in text and in quoted attributes.
-std::string xml(std::string_view text) {
-  std::string clean;
-  append_utf8(clean, text, /*escape_controls=*/true);
-  std::string out;
-  for (std::size_t i = 0; i < clean.size(); ++i) {
-    const char c = clean[i];
-    const std::string_view rest = std::string_view(clean).substr(i);
-    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF"))
-      i += 2;  // U+FFFE and U+FFFF
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 std::string reasons_line(const Row& row) {
   std::string text;
@@ -53,7 +28,7 @@ std::string row_line(const Row& row) {
   std::string text = row.name();
   if (row.origin != Origin::kNone)
     text += " (" + std::string(to_string(row.origin)) + ")";
-  return xml(text + ": " + reasons_line(row)) + "\n";
+  return xml_text(text + ": " + reasons_line(row)) + "\n";
 }
 
 // One line for each row of the operator that shares its verdict.
@@ -82,7 +57,7 @@ std::string test_case(const Comparison& c, const Group& group,
                       const OpRow& op) {
   const std::string head =
       fmt::format("    <testcase classname=\"step{}.rank{}\" name=\"{}\"",
-                  group.step, group.rank, xml(op.name));
+                  group.step, group.rank, xml_text(op.name));
   switch (op.verdict) {
     case Verdict::kMatch:
       return head + "/>\n";
@@ -97,7 +72,7 @@ std::string test_case(const Comparison& c, const Group& group,
   return head + fmt::format(
                     ">\n      <failure type=\"{}\" message=\"{}\">{}"
                     "</failure>\n    </testcase>\n",
-                    to_string(op.verdict), xml(first_message(c, op)),
+                    to_string(op.verdict), xml_text(first_message(c, op)),
                     failure_text(c, op));
 }
 
