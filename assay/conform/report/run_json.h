@@ -1,0 +1,22 @@
+// A conformance run as JSON: run.json, and the report of the same form.
+#pragma once
+
+#include <filesystem>
+
+#include "assay/conform/report/api_coverage.h"
+#include "assay/conform/run_result.h"
+
+namespace assay::conform {
+
+// run.json as write_run writes it, with the coverage of the API as "api" where
+// there is one. docs/json-output.md has the schema. A path that is no regular
+// file is written in place, any other appears complete or not at all. Throws
+// Error.
+void write_run_json(const RunResult& run, const ApiCoverage* api,
+                    const std::filesystem::path& path);
+
+// The run.json of a run's folder, or the path itself where it is a file.
+// Throws Error{kUnreadable}.
+std::filesystem::path run_file(const std::filesystem::path& path);
+
+}  // namespace assay::conform

@@ -1,0 +1,56 @@
+// What several reports say about a conformance run: its words, its worst
+// figure, the command that repeats a case alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/conform/run_result.h"
+
+namespace assay::conform {
+
+// The check that a module is remembered by: of the comparisons of elements the
+// one with the largest relative L2 error, mismatches before matches. Both null
+// where no elements were compared.
+struct WorstCheck {
+  const CaseResult* subject = nullptr;
+  const Check* check = nullptr;
+};
+WorstCheck worst_check(const ModuleResult& module);
+
+// Sums of the times and maxima of the memory that its cases took.
+struct Cost {
+  double golden_seconds = 0, seconds = 0;
+  std::int64_t golden_peak_bytes = 0, peak_bytes = 0;
+  double slower = 0;  // the largest ratio to the baseline, 0 without one
+};
+Cost cost(const ModuleResult& module);
+
+// The command of the run for one case alone: "... --only 'linear/small-3f09'".
+std::string again(const RunResult& run, const CaseResult& result);
+
+// Why it is no match, one line: its message, or the first check that decided.
+std::string why(const CaseResult& result);
+
+// "bias=true dtype=bfloat16", strings without quotes.
+std::string parameters_text(const Parameters& parameters);
+
+// "torch 2.13.0, cpu".
+std::string side_text(const Side& side);
+
+// Cases by how they ended, of those that were not compared.
+std::map<Ending, std::int64_t> not_compared(const RunResult& run);
+// "14 not compared: 9 unsupported, 3 stale, 2 crashed"; "" where all were.
+std::string not_compared_text(const RunResult& run);
+
+// Share of cases that match, of all cases. 0 where there is none.
+double pass_rate(const Tally& tally);
+// "97.5 %": rounded down, so that 100 % means every one.
+std::string percent_text(double share);
+
+// The API names that the modules of the run guard, sorted, each once.
+std::vector<std::string> guarded_api(const RunResult& run);
+
+}  // namespace assay::conform
