@@ -1,4 +1,4 @@
-#include "assay/report/text_out.h"
+#include "assay/base/text_out.h"
 
 #include <gtest/gtest.h>
 
