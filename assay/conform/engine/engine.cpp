@@ -63,6 +63,10 @@ void put_step(AdapterResult& result, const AdapterCall& call, int step,
 std::span<const Adapter> engine_adapters() {
   static const Adapter kAdapters[] = {
       {"linear", 1, {"transformer_engine.pytorch.Linear"}, run_linear},
+      {"dot_product_attention",
+       1,
+       {"transformer_engine.pytorch.DotProductAttention"},
+       run_dot_product_attention},
   };
   return kAdapters;
 }

@@ -34,5 +34,10 @@ void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
 }
 
 AdapterResult run_linear(const AdapterCall& call);
+AdapterResult run_dot_product_attention(const AdapterCall& call);
+AdapterResult run_multihead_attention(const AdapterCall& call);
+AdapterResult run_router(const AdapterCall& call);
+AdapterResult run_permutation(const AdapterCall& call);
+AdapterResult run_fuser_ops(const AdapterCall& call);
 
 }  // namespace assay::conform

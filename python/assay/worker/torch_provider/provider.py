@@ -13,7 +13,7 @@ from assay.worker.call import Call, Result, Unsupported
 
 # Files of this folder that are no modules of conformance.
 SHARED = {"__init__", "provider", "recipes", "formats", "quantize", "nvfp4",
-          "delayed"}
+          "delayed", "attention"}
 
 
 class TorchProvider:
