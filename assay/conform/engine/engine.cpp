@@ -60,6 +60,15 @@ void put_step(AdapterResult& result, const AdapterCall& call, int step,
       tensor;
 }
 
+Tensor raw_bytes(const Tensor& codes) {
+  Tensor bytes = codes;
+  bytes.view.dtype = DType::kU8;
+  if (!codes.shape().empty())
+    bytes.view.shape.back() =
+        codes.shape().back() * traits(codes.dtype()).bits / 8;
+  return bytes;
+}
+
 std::span<const Adapter> engine_adapters() {
   static const Adapter kAdapters[] = {
       {"linear", 1, {"transformer_engine.pytorch.Linear"}, run_linear},
@@ -67,6 +76,22 @@ std::span<const Adapter> engine_adapters() {
        1,
        {"transformer_engine.pytorch.DotProductAttention"},
        run_dot_product_attention},
+      {"quantization",
+       1,
+       {"transformer_engine.pytorch.Float8Quantizer",
+        "transformer_engine.pytorch.Float8CurrentScalingQuantizer",
+        "transformer_engine.pytorch.Float8BlockQuantizer",
+        "transformer_engine.pytorch.MXFP8Quantizer",
+        "transformer_engine.pytorch.NVFP4Quantizer",
+        "transformer_engine.pytorch.DType",
+        "transformer_engine.common.recipe.Format",
+        "transformer_engine.common.recipe.DelayedScaling",
+        "transformer_engine.common.recipe.Float8CurrentScaling",
+        "transformer_engine.common.recipe.Float8BlockScaling",
+        "transformer_engine.common.recipe.MXFP8BlockScaling",
+        "transformer_engine.common.recipe.NVFP4BlockScaling",
+        "transformer_engine.common.recipe.CustomRecipe"},
+       run_quantization},
   };
   return kAdapters;
 }

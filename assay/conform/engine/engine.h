@@ -25,6 +25,10 @@ void put_state_dict(AdapterResult& result, te::Module& module);
 void put_step(AdapterResult& result, const AdapterCall& call, int step,
               const std::string& name, const Tensor& tensor);
 
+// Codes as their bytes: uint8 of the same shape, two e2m1 codes a byte.
+// Contiguous tensors whose rows fill whole bytes.
+Tensor raw_bytes(const Tensor& codes);
+
 // Calls within an Autocast region of the recipe; outside of one without.
 template <typename F>
 void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
@@ -39,5 +43,10 @@ AdapterResult run_multihead_attention(const AdapterCall& call);
 AdapterResult run_router(const AdapterCall& call);
 AdapterResult run_permutation(const AdapterCall& call);
 AdapterResult run_fuser_ops(const AdapterCall& call);
+AdapterResult run_quantization(const AdapterCall& call);
+AdapterResult run_fused_optimizer(const AdapterCall& call);
+AdapterResult run_multi_tensor(const AdapterCall& call);
+AdapterResult run_tp_linear(const AdapterCall& call);
+AdapterResult run_ep_all_to_all(const AdapterCall& call);
 
 }  // namespace assay::conform
