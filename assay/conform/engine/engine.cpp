@@ -92,6 +92,13 @@ std::span<const Adapter> engine_adapters() {
         "transformer_engine.common.recipe.NVFP4BlockScaling",
         "transformer_engine.common.recipe.CustomRecipe"},
        run_quantization},
+      {"router",
+       1,
+       {"transformer_engine.pytorch.router.fused_topk_with_score_function",
+        "transformer_engine.pytorch.router.fused_compute_score_for_moe_aux_"
+        "loss",
+        "transformer_engine.pytorch.router.fused_moe_aux_loss"},
+       run_router},
   };
   return kAdapters;
 }
