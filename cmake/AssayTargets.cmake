@@ -83,3 +83,20 @@ function(assay_test folder)
     ASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${folder} COMMAND ${folder}_test --gtest_brief=1)
 endfunction()
+
+# assay_embed_yaml(<folder> <dir> HEADER <h> NAMESPACE <n> TYPE <t> FUNCTION <f>)
+# Compiles the .yaml files of <dir> into assay_<folder> (cmake/EmbedYaml.cmake).
+function(assay_embed_yaml folder dir)
+  cmake_parse_arguments(ARG "" "HEADER;NAMESPACE;TYPE;FUNCTION" "" ${ARGN})
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*.yaml)
+  set(embedded ${CMAKE_CURRENT_BINARY_DIR}/${ARG_FUNCTION}.cpp)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/EmbedYaml.cmake)
+  add_custom_command(
+    OUTPUT ${embedded}
+    COMMAND ${CMAKE_COMMAND} -DDIR=${CMAKE_SOURCE_DIR}/${dir}
+            -DOUTPUT=${embedded} -DHEADER=${ARG_HEADER}
+            -DNAMESPACE=${ARG_NAMESPACE} -DTYPE=${ARG_TYPE}
+            -DFUNCTION=${ARG_FUNCTION} -P ${script}
+    DEPENDS ${files} ${script} COMMENT "Embedding ${dir}/*.yaml" VERBATIM)
+  target_sources(assay_${folder} PRIVATE ${embedded})
+endfunction()

@@ -10,14 +10,20 @@
 
 namespace assay {
 
-// A scalar or a mapping (sequences are refused: no standard needs one).
-// Errors are Error{kUsage}: "standards/x.yaml:12: unknown key 'rotl', expected
-// one of ...".
+// A scalar, a mapping or a list. Errors are Error{kUsage}: "standards/
+// x.yaml:12: unknown key 'rotl', expected one of ...".
 class ConfigNode {
  public:
   // `origin` names the text in messages: a path, or "standard 'assay'".
-  // Refuses aliases, duplicate keys, more than one document, deep nesting.
+  // Refuses aliases, duplicate keys, empty values, more than one document,
+  // deep nesting. The document is a mapping.
   static ConfigNode parse(const std::string& text, const std::string& origin);
+
+  bool is_map() const { return kind_ == Kind::kMap; }
+  bool is_list() const { return kind_ == Kind::kList; }
+  bool is_scalar() const { return kind_ == Kind::kScalar; }
+  // '1' and "1" as against 1: a quoted scalar is text whatever it looks like.
+  bool is_quoted() const { return quoted_; }
 
   // Throws unless this is a mapping with no other keys than these.
   void allow_only(const std::vector<std::string_view>& keys) const;
@@ -34,19 +40,29 @@ class ConfigNode {
 
   // Of a mapping, in the order of the file.
   const std::vector<std::pair<std::string, ConfigNode>>& entries() const;
+  // Of a list, in the order of the file.
+  const std::vector<ConfigNode>& items() const;
 
   double number_or(std::string_view key, double absent) const;
 
+  // The same document on one line, for parse().
+  std::string to_yaml() const;
+
+  int line() const { return line_; }  // counted from 1
+  std::string place() const;          // "standards/x.yaml:12"
   // Throws Error{kUsage} with the place of this node.
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
-  friend struct ConfigBuilder;
-  bool is_map_ = false;
-  int line_ = 0;  // counted from 1
+  friend class ConfigBuilder;
+  enum class Kind { kScalar, kMap, kList };
+  Kind kind_ = Kind::kScalar;
+  bool quoted_ = false;
+  int line_ = 0;
   std::string origin_;
   std::string scalar_;
   std::vector<std::pair<std::string, ConfigNode>> entries_;
+  std::vector<ConfigNode> items_;
 };
 
 }  // namespace assay

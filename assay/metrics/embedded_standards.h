@@ -12,7 +12,7 @@ struct EmbeddedStandard {
   std::string_view yaml;
 };
 
-// Sorted by name. Defined in a file that cmake/EmbedStandards.cmake writes.
+// Sorted by name. Defined in a file that cmake/EmbedYaml.cmake writes.
 std::span<const EmbeddedStandard> embedded_standards();
 
 }  // namespace assay
