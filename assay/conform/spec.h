@@ -53,8 +53,10 @@ struct Merge {
 
 struct Output {
   std::string name;
-  // Where given, both sides are held to it.
+  // Where given, both sides are held to it: a shape without dimensions is
+  // given with has_shape.
   std::vector<Expression> shape;
+  bool has_shape = false;
   std::optional<Expression> dtype;
   std::optional<Expression> when;
   // Bytes are compared one by one as uint8, whatever FP8 or integer dtype
@@ -76,7 +78,7 @@ struct StandardRule {
   std::string standard;
 };
 
-// A case that every implementation has to refuse.
+// A case that every implementation has to refuse; of the small tier.
 struct Invalid {
   std::string name;
   Parameters parameters;  // the others take their first value
@@ -95,10 +97,16 @@ struct Spec {
   int small_steps = 1, real_steps = 1;
   std::vector<std::string> contract;  // fields compared exactly
   std::vector<StandardRule> standard;
-  bool deterministic = true;       // two runs of one worker give the same bytes
-  std::vector<Parameters> pinned;  // partial: cases that are always there
+  bool deterministic = true;  // two runs of one worker give the same bytes
+  // Partial: cases that are always there. One belongs to the real tier where
+  // all its values are among that tier's, and to the small one unless some
+  // value is among the real ones alone.
+  std::vector<Parameters> pinned;
   std::vector<Invalid> invalid;
   Hash128 hash;  // of the text
+  // Where things stand in the file: "parameters.tokens", "inputs.x",
+  // "outputs.y", "pinned.0", "invalid.odd_features", "contract", "api", ...
+  std::map<std::string, int> lines;
 
   int steps(Tier tier) const {
     return tier == Tier::kSmall ? small_steps : real_steps;
@@ -109,8 +117,9 @@ struct Spec {
 // missing or of another type, and for names that no parameter has.
 Spec parse_spec(const std::string& yaml, const std::string& path);
 
-// The shipped ones, or those of a folder (every *.yaml directly in it), by
-// name. Throws Error.
+// The shipped ones where `folder` is empty, or those of a folder (every *.yaml
+// directly in it) or of one file, by name. Throws Error, also where a file is
+// not named after its module.
 std::vector<Spec> load_specs(const std::string& folder);
 // The named ones, all where `modules` is empty; an unknown name is
 // Error{kUsage} with the nearest.
