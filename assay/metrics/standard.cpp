@@ -15,6 +15,7 @@
 #include "assay/metrics/config_node.h"
 #include "assay/metrics/embedded_standards.h"
 #include "assay/metrics/standard_kinds.h"
+#include "assay/metrics/standard_text.h"
 
 namespace assay {
 namespace {
@@ -30,18 +31,6 @@ constexpr Kind kKinds[] = {
     {"cosine", make_cosine},     {"msprobe", make_msprobe},
     {"exact", make_exact},
 };
-
-StandardPtr make_standard(const std::string& text, const std::string& origin) {
-  const ConfigNode node = ConfigNode::parse(text, origin);
-  const std::string name = node.at("kind").text();
-  std::vector<std::string_view> names;
-  for (const Kind& kind : kKinds) {
-    if (kind.name == name) return kind.make(node);
-    names.push_back(kind.name);
-  }
-  node.at("kind").fail(fmt::format("unknown kind '{}', expected one of {}",
-                                   printable(name), fmt::join(names, ", ")));
-}
 
 std::string read_file(const std::string& path) {
   std::error_code ignored;
@@ -61,14 +50,27 @@ bool looks_like_path(const std::string& text) {
 
 }  // namespace
 
+std::shared_ptr<const Standard> parse_standard(const std::string& yaml,
+                                               const std::string& origin) {
+  const ConfigNode node = ConfigNode::parse(yaml, origin);
+  const std::string name = node.at("kind").text();
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return kind.make(node);
+    names.push_back(kind.name);
+  }
+  node.at("kind").fail(fmt::format("unknown kind '{}', expected one of {}",
+                                   printable(name), fmt::join(names, ", ")));
+}
+
 std::shared_ptr<const Standard> Standard::load(
     const std::string& name_or_path) {
   for (const EmbeddedStandard& shipped : embedded_standards())
     if (shipped.name == name_or_path)
-      return make_standard(std::string(shipped.yaml),
-                           fmt::format("standards/{}.yaml", shipped.name));
+      return parse_standard(std::string(shipped.yaml),
+                            fmt::format("standards/{}.yaml", shipped.name));
   if (looks_like_path(name_or_path))
-    return make_standard(read_file(name_or_path), name_or_path);
+    return parse_standard(read_file(name_or_path), name_or_path);
   const std::vector<std::string> names = shipped();
   const std::string near = closest(name_or_path, names);
   throw Error(Code::kUsage,
