@@ -22,18 +22,30 @@ void write_tensors(const TensorMap& tensors,
   writer.commit();
 }
 
+namespace {
+
+TensorMap load_all(const TensorSource& source) {
+  TensorMap tensors;
+  const std::vector<TensorInfo>& infos = source.tensors();
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    tensors[infos[i].name] = source.load(i);
+  source.check_intact();
+  return tensors;
+}
+
+}  // namespace
+
 TensorMap read_tensors(const std::filesystem::path& path) {
   const auto source = open_tensors(path);
   if (source->format() != "safetensors")
     throw Error(Code::kRefused,
                 fmt::format("{}: {}, expected safetensors",
                             printable(path.string()), source->format()));
-  TensorMap tensors;
-  const std::vector<TensorInfo>& infos = source->tensors();
-  for (std::size_t i = 0; i < infos.size(); ++i)
-    tensors[infos[i].name] = source->load(i);
-  source->check_intact();
-  return tensors;
+  return load_all(*source);
+}
+
+TensorMap read_tensors(FileBytes file) {
+  return load_all(*open_safetensors(std::move(file)));
 }
 
 Tensor strided_view(const Tensor& tensor) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "assay/conform/cases.h"
+#include "assay/formats/file_bytes.h"
 
 namespace assay::conform {
 
@@ -14,6 +15,8 @@ void write_tensors(const TensorMap& tensors, const std::filesystem::path& path);
 // Views of the mapped file. Throws Error, also for a file of another format
 // and for an entry of a dtype that we cannot compare.
 TensorMap read_tensors(const std::filesystem::path& path);
+// The same of bytes in memory or a part of a file.
+TensorMap read_tensors(FileBytes file);
 
 // The same elements behind strides that are not those of a contiguous tensor:
 // the last two dimensions change places in memory; of one dimension every
