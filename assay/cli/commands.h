@@ -11,8 +11,16 @@ std::unique_ptr<Command> make_compare_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_conform_command();
 std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
+
+// The verbs of `assay conform`.
+std::unique_ptr<Command> make_conform_collect_command();
+std::unique_ptr<Command> make_conform_run_command();
+std::unique_ptr<Command> make_conform_loop_command();
+std::unique_ptr<Command> make_conform_pack_command();
+std::unique_ptr<Command> make_conform_unpack_command();
 
 // In the order --help shows them.
 std::vector<std::unique_ptr<Command>> all_commands();

@@ -20,24 +20,24 @@ std::string bar(double share) {
 
 }  // namespace
 
-Progress::Progress(bool quiet) : shown_(!quiet && ::isatty(2) != 0) {}
+Progress::Progress(bool quiet, std::string_view unit)
+    : shown_(!quiet && ::isatty(2) != 0), unit_(unit) {}
 
 Progress::~Progress() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
 }
 
-void Progress::update(std::int64_t rows_done, std::int64_t rows_total,
+void Progress::update(std::int64_t done, std::int64_t total,
                       std::int64_t bytes_done) {
-  if (!shown_ || rows_total <= 0) return;
+  if (!shown_ || total <= 0) return;
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const double share =
-      static_cast<double>(rows_done) / static_cast<double>(rows_total);
-  std::string line = "\r\x1b[K" + bar(share) + " " + human_count(rows_done) +
-                     " / " + human_count(rows_total) + " rows";
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  std::string line = "\r\x1b[K" + bar(share) + " " + human_count(done) + " / " +
+                     human_count(total) + " " + std::string(unit_);
   if (bytes_done > 0 && elapsed > 0) {
     const auto rate =
         static_cast<std::int64_t>(static_cast<double>(bytes_done) / elapsed);

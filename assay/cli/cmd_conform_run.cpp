@@ -1,0 +1,108 @@
+// `assay conform run` and `assay conform loop`: judge a target by goldens, by
+// those that are there or by those that a reference makes now.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "assay/base/error.h"
+#include "assay/cli/commands.h"
+#include "assay/cli/conform_flags.h"
+#include "assay/cli/exit_code.h"
+#include "assay/cli/interrupt.h"
+#include "assay/compare/divergence.h"
+#include "assay/conform/collect.h"
+#include "assay/conform/run.h"
+#include "assay/conform/summary.h"
+
+namespace assay {
+namespace {
+
+class ConformRunCommand : public Command {
+ public:
+  explicit ConformRunCommand(bool collects) : collects_(collects) {}
+  std::string name() const override { return collects_ ? "loop" : "run"; }
+  std::string summary() const override {
+    return collects_ ? "collect goldens, then judge a target by them"
+                     : "judge a target by goldens that were collected";
+  }
+  std::string examples() const override {
+    if (collects_)
+      return "  assay conform loop --reference reference --target cpu\n"
+             "  assay conform loop --reference torch --target cpu --module "
+             "linear\n";
+    return "  assay conform run --goldens cuda.goldens --target 'python3 -m "
+           "assay.worker --provider te --device npu'\n"
+           "  assay conform run --goldens goldens --target cpu --only "
+           "linear/small-3f09a1c2\n";
+  }
+  void declare(Args& args) override {
+    if (collects_)
+      args.option("--reference", "WORKER",
+                  "reference, cpu, torch, te, or a command line", &reference_);
+    args.option("--target,--worker", "WORKER", "what is judged", &target_);
+    args.option("--goldens", "PATH",
+                collects_ ? "the store; OUTPUT/goldens without it"
+                          : "a store or a pack",
+                &goldens_, Completes::kPath);
+    args.option("-o,--output", "DIR", "where run.json and the logs go",
+                &output_, Completes::kPath);
+    flags_.declare(args);
+  }
+  int run() override;
+
+ private:
+  // False where it was interrupted.
+  bool collect(const conform::RunOptions& options) const;
+  std::string command() const;
+
+  const bool collects_;
+  std::string reference_ = "reference", target_, goldens_;
+  std::string output_ = "assay-run";
+  ConformFlags flags_;
+};
+
+std::string ConformRunCommand::command() const {
+  std::string text = "assay conform run --goldens " + shell_quote(goldens_) +
+                     " --target " + shell_quote(target_);
+  return text + flags_.selection();
+}
+
+bool ConformRunCommand::collect(const conform::RunOptions& options) const {
+  const conform::Collected collected = conform::collect(
+      options, conform::parse_worker_command(reference_), goldens_);
+  if (!flags_.quiet() || !collected.failures.empty())
+    fmt::print("{}", conform::summary(collected, goldens_));
+  return !collected.interrupted;
+}
+
+int ConformRunCommand::run() {
+  if (target_.empty())
+    throw Error(Code::kUsage, "--target: expected what is judged: a worker");
+  if (goldens_.empty()) {
+    if (!collects_)
+      throw Error(Code::kUsage, "--goldens: expected a store or a pack");
+    goldens_ = (std::filesystem::path(output_) / "goldens").string();
+  }
+  const std::atomic<bool>* stop = install_interrupt_handler();
+  const conform::WorkerCommand target = conform::parse_worker_command(target_);
+  Progress progress(flags_.quiet(), "cases");
+  const conform::RunOptions options = flags_.options(progress, stop);
+  if (collects_ && !collect(options)) return 130;
+  const conform::RunResult result =
+      conform::run(options, target, {goldens_, output_, command()});
+  conform::write_run(result, std::filesystem::path(output_) / "run.json");
+  fmt::print("{}", conform::summary(result));
+  return result.interrupted ? 130 : exit_code(result.verdict);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_conform_run_command() {
+  return std::make_unique<ConformRunCommand>(false);
+}
+
+std::unique_ptr<Command> make_conform_loop_command() {
+  return std::make_unique<ConformRunCommand>(true);
+}
+
+}  // namespace assay

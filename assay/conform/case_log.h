@@ -1,0 +1,19 @@
+// Keeps what a worker complained of in a case that failed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "assay/conform/cases.h"
+
+namespace assay::conform {
+
+// Writes "<folder>/<module>-<id>.<side>.log" and gives its name; "" where
+// there is nothing to write. Throws Error.
+std::string keep_log(const std::filesystem::path& folder, const Case& c,
+                     const std::string& side, const std::string& text);
+
+// "2026-11-30T01:02:03Z"
+std::string utc_now();
+
+}  // namespace assay::conform

@@ -1,0 +1,52 @@
+// The cases of a run, spread over threads that each have workers of their own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "assay/conform/spec.h"
+#include "assay/conform/worker.h"
+
+namespace assay::conform {
+
+// Which cases, on how many workers, within which limits.
+struct RunOptions {
+  std::vector<Spec> specs;
+  Tier tier = Tier::kSmall;
+  // Cases by id or "module/id"; all where it is empty.
+  std::vector<std::string> only;
+  int workers = 0;  // 0: half the cores, at least one
+  WorkerLimits limits;
+  bool resume = false;  // keep what an interrupted run has finished
+  const std::atomic<bool>* stop = nullptr;  // finish the cases in hand
+  // Called from any thread.
+  std::function<void(std::int64_t done, std::int64_t total)> progress;
+};
+
+struct Job {
+  const Spec* spec = nullptr;
+  Case subject;
+};
+
+// Cases of several ranks at the end, those of one number of ranks together.
+// Throws Error{kUsage} where `only` names a case that is none.
+std::vector<Job> make_jobs(const RunOptions& options);
+
+// Calls body(i, workers) for every job not skipped, each thread with its own
+// WorkerSet, until all are done or `stop` is set. The first exception of a
+// body ends the others after their case and is thrown here.
+void for_each_job(const std::vector<Job>& jobs, const RunOptions& options,
+                  const WorkerCommand& command,
+                  const std::function<void(std::size_t, WorkerSet&)>& body);
+
+int worker_count(const RunOptions& options);
+bool stopped(const RunOptions& options);
+
+// What a worker of this command says of itself. Starts and ends one; throws
+// Error{kUnreadable}.
+Hello ask_hello(const WorkerCommand& command, const WorkerLimits& limits);
+
+}  // namespace assay::conform
