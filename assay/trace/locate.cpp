@@ -132,7 +132,7 @@ class Locator {
   }
 
   static bool is_dump(const std::vector<DirectoryEntry>& listing) {
-    for (const char* name : {"dump.json", "debug.json"}) {
+    for (const char* name : {"dump.json", "debug.json", "trace.jsonl"}) {
       const DirectoryEntry* entry = find_entry(listing, name);
       if (entry != nullptr && entry->kind == FileKind::kFile) return true;
     }

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "assay/base/error.h"
+#include "assay/trace/capture_reader.h"
 #include "assay/trace/msprobe.h"
 #include "assay/trace/plain_files.h"
 #include "assay/trace/ptdbg.h"
@@ -20,7 +21,9 @@ bool holds_msprobe(const fs::path& directory) {
 void read_into(const fs::path& path, const TraceReadOptions& options,
                Trace& trace) {
   if (fs::is_directory(path)) {
-    if (holds_msprobe(path)) {
+    if (is_capture(path)) {
+      read_capture(path, trace);
+    } else if (holds_msprobe(path)) {
       read_msprobe(path, options, trace);
     } else {
       read_tensor_directory(path, options, trace);

@@ -99,6 +99,15 @@ std::span<const Adapter> engine_adapters() {
         "loss",
         "transformer_engine.pytorch.router.fused_moe_aux_loss"},
        run_router},
+      {"permutation",
+       1,
+       {"transformer_engine.pytorch.moe_permute",
+        "transformer_engine.pytorch.moe_permute_with_probs",
+        "transformer_engine.pytorch.moe_permute_and_pad_with_probs",
+        "transformer_engine.pytorch.moe_unpermute",
+        "transformer_engine.pytorch.moe_sort_chunks_by_index",
+        "transformer_engine.pytorch.moe_sort_chunks_by_index_with_probs"},
+       run_permutation},
   };
   return kAdapters;
 }

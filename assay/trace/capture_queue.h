@@ -1,0 +1,72 @@
+// What waits between a training step and the thread that stores its trace:
+// bounded in bytes, with buffers that are used again.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/core/tensor.h"
+
+namespace assay {
+
+// One line of trace.jsonl. With a tensor, `line` is its beginning and the
+// thread adds what it finds out.
+struct CaptureJob {
+  std::string line;
+  std::optional<Tensor> tensor;
+};
+
+class CaptureQueue {
+ public:
+  explicit CaptureQueue(std::int64_t limit) : limit_(limit) {}
+
+  // A contiguous copy, in a buffer that was used before where one fits; waits
+  // while more than the limit is in flight, unless nothing is: one tensor
+  // larger than the limit still passes. `waited` is increased by seconds.
+  Tensor copy(const TensorView& tensor, double& waited);
+  void push(CaptureJob job);
+  // The next one; nullopt once finish() was called and nothing is left.
+  // `idle`: called before waiting for more.
+  template <typename Idle>
+  std::optional<CaptureJob> pop(Idle&& idle);
+  // The job that pop() gave last is done: its bytes are free.
+  void done(CaptureJob&& job);
+  void finish();
+  void wait_until_empty();
+
+ private:
+  using Buffer = std::vector<std::byte>;
+  std::shared_ptr<Buffer> buffer(std::size_t bytes);
+
+  const std::int64_t limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<CaptureJob> jobs_;
+  std::vector<std::shared_ptr<Buffer>> free_;
+  std::int64_t in_flight_ = 0;  // bytes of copies that are not done
+  bool busy_ = false, finished_ = false;
+};
+
+template <typename Idle>
+std::optional<CaptureJob> CaptureQueue::pop(Idle&& idle) {
+  std::unique_lock lock(mutex_);
+  if (jobs_.empty() && !finished_) {
+    lock.unlock();
+    idle();
+    lock.lock();
+  }
+  changed_.wait(lock, [&] { return !jobs_.empty() || finished_; });
+  if (jobs_.empty()) return std::nullopt;
+  CaptureJob job = std::move(jobs_.front());
+  jobs_.pop_front();
+  busy_ = true;
+  return job;
+}
+
+}  // namespace assay
