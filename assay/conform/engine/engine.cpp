@@ -48,8 +48,7 @@ void put_gradients(AdapterResult& result, te::Module& module) {
 void put_state_dict(AdapterResult& result, te::Module& module) {
   Object names;
   for (const te::NamedTensor& entry : module.state_dict())
-    names[entry.name] =
-        List{text_of(entry.tensor.dtype()), sizes_of(entry.tensor.shape())};
+    names[entry.name] = dtype_and_sizes(entry.tensor);
   result.contract["state_dict"] = std::move(names);
 }
 
@@ -58,6 +57,29 @@ void put_step(AdapterResult& result, const AdapterCall& call, int step,
   result
       .outputs[call.steps == 1 ? name : fmt::format("{}.step{}", name, step)] =
       tensor;
+}
+
+Value dtype_and_sizes(const Tensor& tensor) {
+  return List{text_of(tensor.dtype()), sizes_of(tensor.shape())};
+}
+
+Tensor snapshot(const Tensor& tensor) {
+  Tensor copy = Tensor::empty(tensor.dtype(), tensor.shape(), tensor.device);
+  if (tensor.numel() > 0)
+    gather(tensor.view, 0, tensor.numel(), copy.mutable_data());
+  return copy;
+}
+
+Tensor entry(const Tensor& x, std::int64_t index) {
+  Tensor part = x;
+  part.view.shape.erase(part.view.shape.begin());
+  std::int64_t step = part.view.numel();
+  if (!x.view.strides.empty()) {
+    step = x.view.strides.front();
+    part.view.strides.erase(part.view.strides.begin());
+  }
+  part.view.data += index * step * traits(x.dtype()).bits / 8;
+  return part;
 }
 
 Tensor raw_bytes(const Tensor& codes) {
@@ -108,6 +130,11 @@ std::span<const Adapter> engine_adapters() {
         "transformer_engine.pytorch.moe_sort_chunks_by_index",
         "transformer_engine.pytorch.moe_sort_chunks_by_index_with_probs"},
        run_permutation},
+      {"fused_optimizer",
+       1,
+       {"transformer_engine.pytorch.optimizers.FusedAdam",
+        "transformer_engine.pytorch.optimizers.FusedSGD"},
+       run_fused_optimizer},
   };
   return kAdapters;
 }

@@ -29,6 +29,15 @@ void put_step(AdapterResult& result, const AdapterCall& call, int step,
 // Contiguous tensors whose rows fill whole bytes.
 Tensor raw_bytes(const Tensor& codes);
 
+// A contiguous copy with memory of its own: what the next step will not change.
+Tensor snapshot(const Tensor& tensor);
+
+// x[index] of [n, ...], with the strides of x where it has some. Whole bytes.
+Tensor entry(const Tensor& x, std::int64_t index);
+
+// [dtype, [sizes]], as contract.state_dict has it.
+Value dtype_and_sizes(const Tensor& tensor);
+
 // Calls within an Autocast region of the recipe; outside of one without.
 template <typename F>
 void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {

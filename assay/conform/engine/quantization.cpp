@@ -109,15 +109,6 @@ void run_stateless(const AdapterCall& call, AdapterResult& result) {
   if (q.columnwise) put_direction(result, "column", *q.columnwise, x);
 }
 
-// x[index] of [n, ...].
-Tensor entry(const Tensor& x, std::int64_t index) {
-  Tensor part = contiguous(x);
-  part.view.shape.erase(part.view.shape.begin());
-  part.view.strides.clear();
-  part.view.data += index * part.view.bytes().size();
-  return part;
-}
-
 te::DelayedUpdateOptions update_of(const AdapterCall& call) {
   te::DelayedUpdateOptions options;
   options.fp8_max = te::format_max(format_of(call));
