@@ -15,9 +15,15 @@ namespace assay::conform {
 using Choice = std::vector<int>;
 inline constexpr int kOpen = -1;
 
-// Not thread-safe: remembers what constraints gave.
+// For each parameter the set of values that are left, one bit each.
+using Domains = std::vector<std::uint64_t>;
+
+// A constraint that has no value for some combination (a division by zero)
+// only matters where all others allow that combination, so that one constraint
+// can guard another. Not thread-safe: remembers what constraints gave.
 class CaseSpace {
  public:
+  // Throws Error{kUsage} for a parameter of more than 60 values.
   CaseSpace(const Spec& spec, Tier tier);
 
   int size() const { return static_cast<int>(names_.size()); }
@@ -31,13 +37,17 @@ class CaseSpace {
   Choice choose(const Parameters& some);
   Parameters parameters(const Choice& choice) const;
 
-  // Whether the constraints hold whose parameters are all chosen.
-  bool allows(const Choice& choice) const;
-  // Chooses what is open so that every constraint holds; `preferred` tells
-  // which value to try first, where it is not empty. Nullopt where there is
-  // no such choice. Throws Error{kUsage} when the search is hopelessly long.
-  std::optional<Choice> complete(const Choice& partial,
-                                 const Choice& preferred = {}) const;
+  // What is left where some are chosen: not all combinations of it are
+  // allowed, but nothing else is. Nullopt where nothing is.
+  std::optional<Domains> narrow(const Choice& partial) const;
+  // The same where `parameter` takes one more value; false where that leaves
+  // nothing, and `domains` is spoilt then.
+  bool choose(int parameter, int value, Domains& domains) const;
+
+  // Chooses what is open so that every constraint holds. Nullopt where there
+  // is no such choice. Throws Error{kUsage} when the search is hopelessly
+  // long, and what a constraint throws that no other guards.
+  std::optional<Choice> complete(const Choice& partial) const;
   // The constraints of a smallest set (by inclusion) that no completion of
   // `partial` satisfies; empty where there is a completion.
   std::vector<Expression> conflict(const Choice& partial) const;
@@ -48,14 +58,18 @@ class CaseSpace {
     std::vector<int> parameters;  // that it reads
     mutable std::unordered_map<std::uint64_t, bool> known;
   };
-  bool holds(const Constraint& constraint, const Choice& choice) const;
-  struct Search;
+  class Rules;
+
+  Domains domains_of(const Choice& partial) const;
+  bool may_hold(const Constraint& constraint, const Choice& choice) const;
+  Parameters read_by(const Constraint& constraint, const Choice& choice) const;
 
   std::string module_;
   std::vector<std::string> names_;
   std::vector<std::vector<Value>> values_;
   std::vector<int> listed_;
   std::vector<Constraint> constraints_;
+  std::vector<std::vector<int>> readers_;  // of a parameter: constraints
 };
 
 }  // namespace assay::conform

@@ -61,6 +61,11 @@ Tensor draw_input(const Spec& spec, const Case& c, const Input& input) {
       kind.is_text() ? find_value_kind(kind.text()) : nullptr;
   if (!found)
     draw.fail(fmt::format("no kind of values {}", printable(to_json(kind))));
+  const bool fits = !found->floats || !is_exact(draw.dtype);
+  // What must be refused for its dtype is refused whatever its values.
+  if (!fits && !c.invalid)
+    draw.fail(fmt::format("values '{}' need a float dtype, found {}",
+                          found->name, traits(draw.dtype).name));
   for (const auto& [name, expression] : input.values.options)
     draw.options[name] = expression.evaluate(c.parameters);
 
@@ -68,7 +73,7 @@ Tensor draw_input(const Spec& spec, const Case& c, const Input& input) {
   draw.numel = *count;
   draw.data = tensor.mutable_data();
   draw.key = key_of(spec, c, input);
-  if (draw.numel > 0) found->draw(draw);
+  if (draw.numel > 0 && fits) found->draw(draw);
   return tensor;
 }
 

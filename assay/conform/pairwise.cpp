@@ -144,11 +144,14 @@ class Covering {
     Choice partial(static_cast<std::size_t>(space_.size()), kOpen);
     partial[static_cast<std::size_t>(first.a)] = first.i;
     partial[static_cast<std::size_t>(first.b)] = first.j;
-    Choice witness = *space_.complete(partial);
-    for (const int p : random_order())
-      if (partial[static_cast<std::size_t>(p)] == kOpen)
-        choose_value(p, partial, witness);
-    return partial;
+    const Choice start = partial;
+    Domains domains = *space_.narrow(partial);
+    for (const int p : random_order()) {
+      if (partial[static_cast<std::size_t>(p)] != kOpen) continue;
+      // A dead end that narrowing did not see coming: rare.
+      if (!choose_value(p, partial, domains)) return *space_.complete(start);
+    }
+    return *space_.complete(partial);  // throws what a constraint throws
   }
 
   std::vector<int> random_order() {
@@ -160,13 +163,14 @@ class Covering {
     return order;
   }
 
-  // Sets partial[p]; `witness` completes `partial` before and after.
-  void choose_value(int p, Choice& partial, Choice& witness) {
+  // Sets partial[p]; false where no value fits.
+  bool choose_value(int p, Choice& partial, Domains& domains) {
     struct Ranked {
       int gain, later, tie, value;
     };
     std::vector<Ranked> ranked;
     for (int value = 0; value < space_.listed(p); ++value) {
+      if (!(domains[static_cast<std::size_t>(p)] >> value & 1)) continue;
       Ranked r{0, 0, below(1 << 16), value};
       if (score(p, value, partial, &r.gain, &r.later)) ranked.push_back(r);
     }
@@ -176,17 +180,14 @@ class Covering {
                 if (x.later != y.later) return x.later > y.later;
                 return x.tie != y.tie ? x.tie < y.tie : x.value < y.value;
               });
-    int& chosen = partial[static_cast<std::size_t>(p)];
     for (const Ranked& r : ranked) {
-      chosen = r.value;
-      if (witness[static_cast<std::size_t>(p)] == r.value) return;
-      if (!space_.allows(partial)) continue;
-      std::optional<Choice> completed = space_.complete(partial, witness);
-      if (!completed) continue;
-      witness = std::move(*completed);
-      return;
+      Domains next = domains;
+      if (!space_.choose(p, r.value, next)) continue;
+      domains = std::move(next);
+      partial[static_cast<std::size_t>(p)] = r.value;
+      return true;
     }
-    chosen = witness[static_cast<std::size_t>(p)];
+    return false;
   }
 
   // New pairs with what is chosen, and those that wait for what is open;

@@ -286,8 +286,13 @@ class SpecReader {
     for (const auto& [name, option] : node.entries()) {
       if (name == "kind") continue;
       if (!std::count(known.begin(), known.end(), name))
-        option.fail(fmt::format("no option '{}' of values '{}'",
-                                printable(name), printable(kind.text())));
+        option.fail(fmt::format(
+            "no option '{}' of values '{}'{}", printable(name),
+            printable(kind.text()),
+            find_parameter(kind.text()) && find_value_kind(kind.text())
+                ? " (here the name of a parameter; the kind is \"'" +
+                      kind.text() + "'\")"
+                : ""));
       made.options[name] =
           word_or_expression(option, [](const std::string& text) {
             return is_identifier(text) && parse_dtype(text).has_value();

@@ -50,6 +50,7 @@ struct Draw {
 
 struct ValueKind {
   std::string_view name;
+  bool floats;  // for float and complex dtypes alone
   std::vector<std::string_view> options;
   void (*draw)(const Draw& draw);
 };
@@ -57,7 +58,7 @@ struct ValueKind {
 std::span<const ValueKind> value_kinds();                 // by name
 const ValueKind* find_value_kind(std::string_view name);  // or null
 
-// The kinds, one function each. Those of floats throw for other dtypes.
+// The kinds, one function each.
 void draw_normal(const Draw& draw);
 void draw_uniform(const Draw& draw);
 void draw_near_zero(const Draw& draw);

@@ -10,11 +10,6 @@
 namespace assay::conform {
 namespace {
 
-DType float_of(const Draw& draw) {
-  if (is_exact(draw.dtype)) draw.fail("these values need a float dtype");
-  return component(draw.dtype);
-}
-
 double normal(const ElementRandom& random) {
   return normal_quantile(random.uniform());
 }
@@ -54,7 +49,6 @@ std::vector<std::uint64_t> special_codes(DType dtype) {
 }  // namespace
 
 void draw_normal(const Draw& draw) {
-  float_of(draw);
   const double scale = draw.number("scale", 1), mean = draw.number("mean", 0);
   fill_elements(draw, [=](const ElementRandom& random) {
     return mean + scale * normal(random);
@@ -62,7 +56,6 @@ void draw_normal(const Draw& draw) {
 }
 
 void draw_uniform(const Draw& draw) {
-  float_of(draw);
   const double low = draw.number("low", -1), high = draw.number("high", 1);
   if (!(low <= high)) draw.fail("low is above high");
   fill_elements(draw, [=](const ElementRandom& random) {
@@ -71,7 +64,7 @@ void draw_uniform(const Draw& draw) {
 }
 
 void draw_near_zero(const Draw& draw) {
-  const DType dtype = float_of(draw);
+  const DType dtype = component(draw.dtype);
   const int smallest = exponent_of(min_normal(dtype));
   // From half the smallest subnormal, which rounds to zero or to it, to eight
   // times the smallest normal.
@@ -83,7 +76,7 @@ void draw_near_zero(const Draw& draw) {
 }
 
 void draw_wide(const Draw& draw) {
-  const DType dtype = float_of(draw);
+  const DType dtype = component(draw.dtype);
   const int least = exponent_of(min_normal(dtype));
   const int most = exponent_of(max_finite(dtype));
   const auto low = draw.integer("low", std::max(least, -12));
@@ -96,7 +89,7 @@ void draw_wide(const Draw& draw) {
 }
 
 void draw_special(const Draw& draw) {
-  const DType dtype = float_of(draw);
+  const DType dtype = component(draw.dtype);
   draw_normal(draw);
   const std::vector<std::uint64_t> codes = special_codes(dtype);
   const std::int64_t each = draw.integer("each", 1);
@@ -112,7 +105,6 @@ void draw_special(const Draw& draw) {
 }
 
 void draw_positive(const Draw& draw) {
-  float_of(draw);
   const double scale = draw.number("scale", 1);
   if (!(scale > 0)) draw.fail("expected a scale above 0");
   fill_elements(draw, [=](const ElementRandom& random) {
@@ -132,7 +124,6 @@ void draw_constant(const Draw& draw) {
 }
 
 void draw_probabilities(const Draw& draw) {
-  float_of(draw);
   const std::int64_t columns = draw.columns();
   parallel_for(draw.rows(), [&](std::int64_t row) {
     std::vector<double> weights(static_cast<std::size_t>(columns));

@@ -51,7 +51,9 @@ class ConfigBuilder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
-    make(mark).fail("the value is missing");
+    make(mark).fail(
+        "the value is missing (inside { } and [ ] a comma ends a value: put "
+        "quotes around text that has one)");
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     refuse_alias(mark);

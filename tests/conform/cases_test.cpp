@@ -197,6 +197,31 @@ TEST(Cases, NameTheConstraintsThatForbidEverything) {
             "{\\\"a\\\": 2}: a < b");
 }
 
+TEST(Cases, LetOneConstraintGuardAnother) {
+  const std::string parameters = "  a: [0, 1, 2]\n  b: [0, 1]\n";
+  const Spec spec = spec_of(
+      parameters, "constraints: [a // b == a or b == 7, (a == 0) == (b == 0),"
+                  " a > 0]\n");
+  for (const Case& c : make_cases(spec, Tier::kSmall))
+    EXPECT_EQ(c.parameters.at("b"), Value(1));
+  EXPECT_THAT(refusal(spec_of(parameters, "constraints: [a // b == a]\n")),
+              HasSubstr("specs/m.yaml:7: a // b == a: a division by zero"));
+}
+
+TEST(Cases, AreFoundAmongConstraintsThatASearchWithoutForesightGetsLostIn) {
+  // Twelve parameters that are all equal, which the last one alone decides.
+  std::string parameters, constraints = "constraints:\n";
+  for (int p = 0; p < 12; ++p) {
+    const std::string name = "p" + std::to_string(p);
+    parameters += "  " + name + ": [0, 1, 2, 3, 4, 5, 6, 7]\n";
+    if (p > 0)
+      constraints += "  - " + name + " == p" + std::to_string(p - 1) + "\n";
+  }
+  constraints += "  - p11 == 7\n";
+  EXPECT_EQ(make_cases(spec_of(parameters, constraints), Tier::kSmall).size(),
+            1u);
+}
+
 TEST(Cases, ReadRanks) {
   const std::vector<Case> cases =
       make_cases(spec_of("  ranks: [1, 4]\n"), Tier::kSmall);

@@ -379,7 +379,7 @@ TEST(Inputs, AreRefusedWithSpecCaseAndName) {
   EXPECT_THAT(
       refusal("[4000000000, 4000000000, 4000000000]", "float32", "normal"),
       HasSubstr("is more than"));
-  EXPECT_THAT(refusal("[2]", "int32", "normal"), HasSubstr("a float dtype"));
+  EXPECT_THAT(refusal("[2]", "int32", "normal"), HasSubstr("need a float dtype, found int32"));
   EXPECT_THAT(refusal("[2]", "float32", "{kind: normal, scale: true}"),
               HasSubstr("option 'scale': true, expected a number"));
   EXPECT_THAT(refusal("[2]", "'1'", "normal"), HasSubstr("dtype 1"));
