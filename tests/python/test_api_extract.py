@@ -16,6 +16,8 @@ PACKAGE = {
         from .module import Linear, Sub as Renamed
         from . import recipe
         from .recipe import *
+        from .same import same
+        from eng_torch import gemm
         __version__ = "2.3"
     """,
     "module.py": """
@@ -50,6 +52,11 @@ PACKAGE = {
 
         _hidden = 1
     """,
+    "same.py": """
+        import eng_torch as tex
+        def same(): pass
+        Layout = tex.Layout
+    """,
     "base.py": """
         class Base:
             def forward(self, x): pass
@@ -68,7 +75,9 @@ PACKAGE = {
 
         class Format(Enum):
             E4M3 = Pair(448, 448)
-            HYBRID = Pair(forward=448, backward=57344)
+            E5M2 = Pair(57344, backward=57344)
+            HYBRID = Pair(forward=E4M3.forward, backward=E5M2.backward)
+            ODD = compute()
 
         class Mode(IntEnum):
             A = auto()
@@ -132,6 +141,18 @@ def test_import_paths(symbols):
     assert "eng.module._hidden" not in symbols
 
 
+def test_names_of_the_compiled_companion(symbols):
+    assert symbols["eng_torch.gemm"] == {"kind": "external",
+                                         "paths": ["eng.gemm"]}
+    assert symbols["eng.same.Layout"]["kind"] == "external"
+
+
+def test_a_function_of_the_name_of_its_module(symbols):
+    """`eng.same` is the module, and after `from .same import same` it."""
+    kinds = {s["kind"] for s in symbols.values() if "eng.same" in s["paths"]}
+    assert kinds == {"module", "function"}
+
+
 def test_function(symbols):
     found = symbols["eng.module.scale"]
     assert found["kind"] == "function"
@@ -163,6 +184,16 @@ def test_class(symbols):
     assert "_private" not in methods
     assert found["state_dict"] == ["bias", "scale{}", "weight"]
     assert found["extra_state"] is True
+    assert "state_dict_is_open" not in found
+
+
+def test_names_of_state_that_are_computed_leave_the_list_open(package):
+    (package / "open.py").write_text(
+        "class A:\n    def __init__(self, names):\n"
+        "        for name in names: self.register_parameter(name, None)\n")
+    symbols = extract.extract(str(package))["symbols"]
+    assert symbols["eng.open.A"]["state_dict_is_open"] is True
+    assert "state_dict" not in symbols["eng.open.A"]
 
 
 def test_inherited_methods_of_the_package(symbols):
@@ -176,8 +207,9 @@ def test_inherited_methods_of_the_package(symbols):
 
 def test_enums(symbols):
     assert symbols["eng.recipe.Format"] == {
-        "kind": "enum", "values": {"E4M3": "(448, 448)",
-                                   "HYBRID": "(448, 57344)"},
+        "kind": "enum", "values": {
+            "E4M3": "(448, 448)", "E5M2": "(57344, 57344)",
+            "HYBRID": "(448, 57344)", "ODD": "<compute()>"},
         "paths": ["eng.Format", "eng.recipe.Format"]}
     assert symbols["eng.recipe.Mode"]["values"] == {
         "A": "1", "B": "5", "C": "6"}

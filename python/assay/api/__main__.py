@@ -1,4 +1,4 @@
-"""`python -m assay.api scan|extract`: the JSON on standard output.
+"""`python -m assay.api scan|extract`: a line of JSON on standard output.
 
 Exit codes as those of the program: 0, 2 usage, 3 unreadable. What a document
 says of files that could not be read is for the caller to judge.
@@ -46,7 +46,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         print(f"{where}{error.strerror or error}", file=sys.stderr)
         return 3
     try:
-        json.dump(document, sys.stdout, indent=1, ensure_ascii=True)
+        json.dump(document, sys.stdout, ensure_ascii=True)
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:  # `| head`

@@ -35,13 +35,15 @@ class Definition:
     fields: list[dict] = field(default_factory=list)  # annotated ones
     values: dict[str, str] = field(default_factory=dict)  # assigned ones
     state: list[str] = field(default_factory=list)
+    computed_state: bool = False  # there are names that only running tells
 
 
 def definitions(tree: ast.Module) -> dict[str, Definition]:
     """The outermost names of a module, those in `if` and `try` as well."""
     found: dict[str, Definition] = {}
     named_tuples = {
-        node.name for node in tree.body if isinstance(node, ast.ClassDef)
+        node.name: _field_names(node) for node in tree.body
+        if isinstance(node, ast.ClassDef)
         and any((dotted(b) or ("",))[-1] == "NamedTuple" for b in node.bases)}
     for node in _statements(tree.body):
         if isinstance(node, FUNCTIONS):
@@ -106,22 +108,32 @@ def _parameter(name: str, kind: str, default: Optional[ast.AST]) -> dict:
     return parameter(name, kind, text, variable)
 
 
-def _class(node: ast.ClassDef, named_tuples: set[str]) -> Definition:
+def _field_names(node: ast.ClassDef) -> list[str]:
+    return [part.target.id for part in node.body
+            if isinstance(part, ast.AnnAssign)
+            and isinstance(part.target, ast.Name)]
+
+
+def _class(node: ast.ClassDef,
+           named_tuples: dict[str, list[str]]) -> Definition:
     found = Definition("class")
+    values = _Values(named_tuples)
     found.bases = [path for path in map(dotted, node.bases) if path]
     found.is_dataclass = any(_names(d, "dataclass")
                              for d in node.decorator_list)
     for statement in _statements(node.body):
         if isinstance(statement, FUNCTIONS):
-            if is_public(statement.name) and statement.name not in found.methods:
-                found.methods[statement.name] = _method(statement)
+            if is_public(statement.name):
+                found.methods.setdefault(statement.name, _method(statement))
         elif (isinstance(statement, ast.AnnAssign)
               and isinstance(statement.target, ast.Name)):
             _add_field(found, statement)
         for name, value in _assigned(statement):
             if isinstance(statement, ast.Assign) and value is not None:
-                found.values.setdefault(name, _value(value, named_tuples))
-    found.state = _state_names(node)
+                found.values.setdefault(name, values.text(name, value))
+    names = _state_names(node)
+    found.state = sorted(names - {""})
+    found.computed_state = "" in names
     return found
 
 
@@ -155,17 +167,40 @@ def _add_field(found: Definition, node: ast.AnnAssign) -> None:
     found.fields.append(_parameter(node.target.id, "field", value))
 
 
-def _value(node: ast.AST, named_tuples: set[str]) -> str:
-    """A value; that of a named tuple's constructor as the tuple."""
-    if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            and node.func.id in named_tuples):
-        parts = [*node.args, *(k.value for k in node.keywords)]
-        node = ast.Tuple(parts, ast.Load())
-    return source_text(node)[0]
+class _Values:
+    """Values of a class's names, where named tuples are tuples.
+
+    `HYBRID = Pair(forward=E4M3.forward, backward=E5M2.backward)` is written
+    with the numbers of the members above it.
+    """
+
+    def __init__(self, named_tuples: dict[str, list[str]]) -> None:
+        self._named_tuples = named_tuples
+        self._known: dict[str, dict[str, ast.AST]] = {}
+
+    def text(self, name: str, node: ast.AST) -> str:
+        function = node.func if isinstance(node, ast.Call) else None
+        if (isinstance(function, ast.Name)
+                and function.id in self._named_tuples):
+            names = self._named_tuples[function.id]
+            given = dict(zip(names, node.args))
+            given.update((k.arg or "", k.value) for k in node.keywords)
+            parts = {field: self._looked_up(given[field])
+                     for field in names if field in given}
+            self._known[name] = parts
+            node = ast.Tuple(list(parts.values()), ast.Load())
+        return source_text(node)[0]
+
+    def _looked_up(self, node: ast.AST) -> ast.AST:
+        path = dotted(node)
+        if path and len(path) == 2:
+            return self._known.get(path[0], {}).get(path[1], node)
+        return node
 
 
-def _state_names(node: ast.ClassDef) -> list[str]:
-    """Names of parameters and buffers that the class registers literally."""
+def _state_names(node: ast.ClassDef) -> set[str]:
+    """Names of parameters and buffers that the class registers, "" for those
+    that it computes."""
     found: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and part.args:
@@ -178,7 +213,7 @@ def _state_names(node: ast.ClassDef) -> list[str]:
                     path = dotted(target)
                     if path and len(path) == 2 and path[0] == "self":
                         found.add(path[1])
-    return sorted(found - {""})
+    return found
 
 
 def _pattern(node: ast.AST) -> str:

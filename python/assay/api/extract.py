@@ -6,6 +6,7 @@ instead, which runs its code.
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import importlib.metadata
 import os
@@ -125,10 +126,27 @@ class _Static:
             key = f"{self._dotted(parts)}.{name}"
             if definition.kind == "constant" and not is_public(name):
                 continue
-            entry = self._symbol(self._index_module(parts), definition)
+            module = self._index_module(parts)
+            entry = self._symbol(module, name, definition)
             entry["paths"] = sorted(dotted)
-            found[key] = entry
+            # A module may have the name of what its package takes from it.
+            found[key + (":name" if key in found else "")] = entry
+        for target, dotted in self._companions().items():
+            found[target] = {"kind": "external", "paths": sorted(dotted)}
         return found
+
+    def _companions(self) -> dict[str, set[str]]:
+        """What is imported from `<package>_torch` and the like: known by
+        name, and compiled, so that nothing more is to be read."""
+        paths: dict[str, set[str]] = defaultdict(set)
+        for module in self._index.modules():
+            for name, imports in module.bindings.imports.items():
+                for one in imports:
+                    if (one.from_import
+                            and one.target[0].startswith(self._name + "_")):
+                        paths[".".join(one.target)].add(
+                            f"{self._dotted(module.source.parts)}.{name}")
+        return paths
 
     def _index_module(self, parts: Path) -> Module:
         place = self._index.find(("", *parts), None)
@@ -144,8 +162,7 @@ class _Static:
         for module in self._index.modules():
             for name in self._names(module):
                 dotted = f"{self._dotted(module.source.parts)}.{name}"
-                anchored = ("", *module.source.parts, name)
-                for path in self._index.resolve(anchored, module.source):
+                for path in self._index.resolve_name(module, name):
                     place = self._definition(path)
                     if place:
                         paths[place].add(dotted)
@@ -172,10 +189,14 @@ class _Static:
 
     # Classes with what they inherit inside the package.
 
-    def _symbol(self, module: Module, definition: Definition) -> dict:
+    def _symbol(self, module: Module, name: str,
+                definition: Definition) -> dict:
         if definition.kind == "function":
             return {"kind": "function", "parameters": definition.parameters}
         if definition.kind == "constant":
+            for copy in module.bindings.aliases.get(name, []):
+                if copy[0] in module.bindings.imports:  # torch.jit.script
+                    return {"kind": "external"}
             return {"kind": "constant", "value": definition.value}
         line, outside = self._ancestry(module, definition)
         if any(path[-1] in ENUMS for path in outside):
@@ -193,6 +214,8 @@ class _Static:
             entry["fields"] = _fields(line)
         if state:
             entry["state_dict"] = sorted(state)
+        if any(one.computed_state for one in line):
+            entry["state_dict_is_open"] = True
         if "get_extra_state" in methods:
             entry["extra_state"] = True
         return entry
@@ -226,6 +249,14 @@ def _fields(line: list[Definition]) -> list[dict]:
     return list(merged.values())
 
 
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
 def _enum_values(assigned: dict[str, str]) -> dict[str, str]:
     values: dict[str, str] = {}
     last = 0
@@ -236,5 +267,5 @@ def _enum_values(assigned: dict[str, str]) -> dict[str, str]:
             text = str(last + 1)
         if text.lstrip("-").isdigit():
             last = int(text)
-        values[name] = text
+        values[name] = text if _is_literal(text) else f"<{text}>"
     return dict(sorted(values.items()))

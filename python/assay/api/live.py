@@ -134,7 +134,7 @@ def _class(value: type) -> dict:
                     entry["methods"][name] = method
     if "fields" in entry:
         entry["methods"].pop("__init__", None)  # the fields say it
-    if hasattr(value, "get_extra_state") and "get_extra_state" in entry["methods"]:
+    if "get_extra_state" in entry["methods"]:
         entry["extra_state"] = True
     entry["methods"] = dict(sorted(entry["methods"].items()))
     return entry

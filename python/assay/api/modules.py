@@ -1,8 +1,8 @@
 """The modules of a tree and what their names stand for in the end.
 
 `from ours.extensions import Linear` is a use of `theirs.Linear` where
-`ours/extensions.py` has `from theirs import Linear` or `Linear = theirs.Linear`:
-this index follows such names through any number of modules.
+`ours/extensions.py` has `from theirs import Linear` or `Linear =
+theirs.Linear`: this index follows such names through any number of modules.
 """
 
 from __future__ import annotations
@@ -106,6 +106,12 @@ class ModuleIndex:
         """Names of the roots, or definitions as ("", *file, name, ...)."""
         found: dict[Path, None] = {}
         self._resolve(path, near, set(), found)
+        return list(found)
+
+    def resolve_name(self, module: Module, name: str) -> list[Path]:
+        """What a name of a module stands for, a submodule of it aside."""
+        found: dict[Path, None] = {}
+        self._resolve_name(module, (name,), set(), found)
         return list(found)
 
     def _resolve(self, path: Path, near: Source, seen: set,

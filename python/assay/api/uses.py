@@ -203,8 +203,8 @@ class UseFinder(ast.NodeVisitor):
         attribute = _text(node.args[1])
         if attribute and attribute.isidentifier():
             kind = "store" if name == "setattr" else name
-            self._add([(*path, attribute) for path in self._chain(node.args[0])],
-                      kind, node)
+            paths = self._chain(node.args[0])
+            self._add([(*path, attribute) for path in paths], kind, node)
         return False  # the object itself is loaded, too
 
     def _visit_dynamic_import(self, node: ast.Call, name: str) -> bool:
