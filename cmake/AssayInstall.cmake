@@ -18,6 +18,12 @@ install(DIRECTORY assay/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY standards/ DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/standards
   FILES_MATCHING PATTERN "*.yaml")
+# The Python side and the data it is compared with: assay/conform/api looks for
+# them in ../share/assay.
+install(DIRECTORY python/assay DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/python
+  FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY specs DESTINATION ${CMAKE_INSTALL_DATADIR}/assay
+  FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # How the package finds what a library links besides ours. A static library's

@@ -12,6 +12,7 @@ std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();
+std::unique_ptr<Command> make_api_command();
 std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
 

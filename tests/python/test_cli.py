@@ -13,7 +13,7 @@ import pytest
 
 from paths import ASSAY
 
-VERBS = ["compare", "inspect", "convert", "doctor", "completion"]
+VERBS = ["compare", "inspect", "convert", "api", "doctor", "completion"]
 
 
 def save(path, array):
