@@ -11,7 +11,9 @@
 #include "assay/cli/interrupt.h"
 #include "assay/compare/divergence.h"
 #include "assay/conform/collect.h"
+#include "assay/conform/report/run_json.h"
 #include "assay/conform/run.h"
+#include "assay/conform/slower.h"
 #include "assay/conform/summary.h"
 
 namespace assay {
@@ -46,6 +48,11 @@ class ConformRunCommand : public Command {
                 &goldens_, Completes::kPath);
     args.option("-o,--output", "DIR", "where run.json and the logs go",
                 &output_, Completes::kPath);
+    args.option("--perf-baseline", "RUN",
+                "run.json of an earlier run, to compare times with", &baseline_,
+                Completes::kPath);
+    args.option("--slower", "RATIO",
+                "how many times as long is worth a warning (1.5)", &slower_);
     flags_.declare(args);
   }
   int run() override;
@@ -58,6 +65,7 @@ class ConformRunCommand : public Command {
   const bool collects_;
   std::string reference_ = "reference", target_, goldens_;
   std::string output_ = "assay-run";
+  std::string baseline_, slower_ = "1.5";
   ConformFlags flags_;
 };
 
@@ -87,9 +95,15 @@ int ConformRunCommand::run() {
   const conform::WorkerCommand target = conform::parse_worker_command(target_);
   Progress progress(flags_.quiet(), "cases");
   const conform::RunOptions options = flags_.options(progress, stop);
+  // What can be refused is refused before the work.
+  const double slower = parse_positive("--slower", slower_);
+  conform::RunResult baseline;
+  if (!baseline_.empty())
+    baseline = conform::read_run(conform::run_file(baseline_));
   if (collects_ && !collect(options)) return 130;
-  const conform::RunResult result =
+  conform::RunResult result =
       conform::run(options, target, {goldens_, output_, command()});
+  if (!baseline_.empty()) conform::compare_times(baseline, slower, result);
   conform::write_run(result, std::filesystem::path(output_) / "run.json");
   fmt::print("{}", conform::summary(result));
   return result.interrupted ? 130 : exit_code(result.verdict);

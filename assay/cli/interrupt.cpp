@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "assay/base/atomic_file.h"
+#include "assay/conform/process.h"
 
 namespace assay {
 namespace {
@@ -19,6 +20,7 @@ void on_signal(int signal) {
     return;
   }
   discard_open_atomic_files();
+  conform::kill_running_processes();
   ::_exit(128 + signal);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -73,6 +74,7 @@ class Collector {
           run_case(workers, *job.spec, c, given, prefix.string() + "-again");
       if (again.ending != Ending::kCompared) return fail(c, again);
       manifest.repeats = repeats(run.outcome, again.outcome);
+      run.seconds = std::min(run.seconds, again.seconds);
       remove(again);
     }
     keep(run, std::move(manifest));

@@ -91,6 +91,26 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// Process groups that a signal handler may kill: fixed storage, no locks. More
+// than these end when their stdin does.
+constexpr std::size_t kSlots = 256;
+std::array<std::atomic<int>, kSlots> running_groups{};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void remember(int pid) {
+  for (std::atomic<int>& slot : running_groups) {
+    int free = 0;
+    if (slot.compare_exchange_strong(free, pid)) return;
+  }
+}
+
+void forget(int pid) {
+  for (std::atomic<int>& slot : running_groups) {
+    int ours = pid;
+    if (slot.compare_exchange_strong(ours, 0)) return;
+  }
+}
+
 int milliseconds_until(Process::Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - Process::Clock::now());
@@ -177,6 +197,7 @@ void Process::start(const ProcessOptions& options, Pipes& pipes) {
                                                printable(options.arguments[0]),
                                                std::strerror(error)));
   pid_ = pid;
+  remember(pid_);
 }
 
 Process::~Process() {
@@ -305,6 +326,7 @@ void Process::kill() {
     std::this_thread::sleep_for(1ms);
   }
   drain_log();
+  forget(pid_);
   pid_ = -1;
 }
 
@@ -339,6 +361,11 @@ std::string Process::ending() {
                 : fmt::format("signal {}", WTERMSIG(status_));
   }
   return fmt::format("exit {}", WEXITSTATUS(status_));
+}
+
+void kill_running_processes() noexcept {
+  for (const std::atomic<int>& slot : running_groups)
+    if (const int pid = slot.load(); pid > 0) ::kill(-pid, SIGKILL);
 }
 
 std::int64_t Process::resident_bytes() const {

@@ -83,4 +83,8 @@ class Process {
   std::int64_t peak_bytes_ = 0;
 };
 
+// Kills the groups of all processes that run. Async signal safe: for a handler
+// that is about to end this one.
+void kill_running_processes() noexcept;
+
 }  // namespace assay::conform

@@ -61,6 +61,8 @@ void append_subject(JsonScope& object, const Case& subject) {
   if (subject.invalid) object.boolean("invalid", true);
 }
 
+}  // namespace
+
 void append_case(std::string& out, const RunResult& run, const CaseResult& c) {
   JsonScope object(out, '{');
   append_subject(object, c.subject);
@@ -78,6 +80,8 @@ void append_case(std::string& out, const RunResult& run, const CaseResult& c) {
   JsonScope checks(object.key("checks"), '[');
   for (const Check& check : c.checks) append_check(checks.element(), check);
 }
+
+namespace {
 
 void append_worst(JsonScope& object, const ModuleResult& module) {
   const WorstCheck worst = worst_check(module);

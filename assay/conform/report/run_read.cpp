@@ -88,7 +88,9 @@ double seconds_of(const RunFields& fields, const char* name) {
   return seconds;
 }
 
-CaseResult case_of(const RunFields& fields, const ModuleResult& module) {
+}  // namespace
+
+CaseResult read_case(const RunFields& fields, const ModuleResult& module) {
   CaseResult result;
   result.subject = subject_of(fields, module);
   result.verdict = verdict_of(fields);
@@ -114,13 +116,15 @@ CaseResult case_of(const RunFields& fields, const ModuleResult& module) {
   return result;
 }
 
+namespace {
+
 ModuleResult module_of(const RunFields& fields) {
   ModuleResult module;
   module.module = fields.text("module");
   module.tier = word(fields, "tier", {Tier::kSmall, Tier::kReal});
   module.api = fields.texts("api");
   fields.each("cases", [&](const RunFields& c) {
-    module.cases.push_back(case_of(c, module));
+    module.cases.push_back(read_case(c, module));
   });
   return module;
 }

@@ -1,0 +1,45 @@
+// The finished cases of a run, one line each as they come: what --resume
+// starts from after a run that was stopped or died.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "assay/conform/manifest.h"
+#include "assay/conform/run_result.h"
+
+namespace assay::conform {
+
+// Everything that decides about the result of a case: spec, golden, target.
+std::string journal_key(const Manifest& golden, const Manifest& target,
+                        const std::string& target_command);
+
+// Thread-safe.
+class Journal {
+ public:
+  // Starts anew, or goes on where `resume` and a file is there: lines of
+  // another version, or that were cut short, are passed over. Throws Error.
+  Journal(const std::filesystem::path& path, bool resume);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  // The result of that key. None that the worker ended badly in: those are
+  // worth another try.
+  std::optional<CaseResult> find(const std::string& key) const;
+  // Throws Error{kUnreadable} when the disk is full.
+  void add(const std::string& key, const CaseResult& result);
+
+ private:
+  void read();
+  const std::filesystem::path path_;
+  std::map<std::string, CaseResult> kept_;
+  std::mutex mutex_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace assay::conform
