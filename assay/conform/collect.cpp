@@ -129,8 +129,9 @@ class Collector {
 Collected collect(const RunOptions& options, const WorkerCommand& reference,
                   const std::filesystem::path& folder) {
   const std::vector<Job> jobs = make_jobs(options);
-  Collector collector(options, folder, ask_hello(reference, options.limits));
-  for_each_job(jobs, options, reference,
+  auto first = start_first(jobs, options, reference);
+  Collector collector(options, folder, first->of(1).hello());
+  for_each_job(jobs, options, std::move(first),
                [&](std::size_t i, WorkerSet& workers) {
                  collector.collect(jobs[i], i, workers);
                });

@@ -188,7 +188,8 @@ RunResult run(const RunOptions& options, const WorkerCommand& target,
   result.command = where.command;
   result.store = where.goldens.string();
   const std::vector<Job> jobs = make_jobs(options);
-  const Hello hello = ask_hello(target, options.limits);
+  auto first = start_first(jobs, options, target);
+  const Hello hello = first->of(1).hello();
   result.target = side_of(hello);
   Runner runner(options, where, target.text, hello);
   std::vector<CaseResult> results(jobs.size());
@@ -196,9 +197,10 @@ RunResult run(const RunOptions& options, const WorkerCommand& target,
     results[i].subject = jobs[i].subject;
     results[i].message = "not run: interrupted";
   }
-  for_each_job(jobs, options, target, [&](std::size_t i, WorkerSet& workers) {
-    results[i] = runner.judge(jobs[i], i, workers);
-  });
+  for_each_job(jobs, options, std::move(first),
+               [&](std::size_t i, WorkerSet& workers) {
+                 results[i] = runner.judge(jobs[i], i, workers);
+               });
   result.interrupted = stopped(options);
   runner.describe_goldens(result);
   result.modules = by_module(options, std::move(results));

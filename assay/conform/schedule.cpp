@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -39,12 +39,21 @@ void keep_only(const std::vector<std::string>& only, std::vector<Job>& jobs) {
   });
 }
 
+std::size_t thread_count(std::size_t jobs, const RunOptions& options) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  const int wanted = options.workers > 0
+                         ? options.workers
+                         : std::max(1, static_cast<int>(cores / 2));
+  return std::clamp<std::size_t>(jobs, 1, static_cast<std::size_t>(wanted));
+}
+
 // Cores that each worker may use: all of them together use the machine.
-WorkerCommand with_threads(WorkerCommand command, int workers) {
-  const int cores = std::max(1u, std::thread::hardware_concurrency());
+WorkerCommand with_threads(WorkerCommand command, std::size_t workers) {
+  const std::size_t cores = std::thread::hardware_concurrency();
   if (!std::getenv("OMP_NUM_THREADS"))
-    command.environment.emplace("OMP_NUM_THREADS",
-                                std::to_string(std::max(1, cores / workers)));
+    command.environment.emplace(
+        "OMP_NUM_THREADS",
+        std::to_string(std::max<std::size_t>(1, cores / workers)));
   return command;
 }
 
@@ -54,25 +63,26 @@ class Threads {
           const std::function<void(std::size_t, WorkerSet&)>& body)
       : count_(count), options_(options), body_(body) {}
 
-  void run(const WorkerCommand& command) {
-    const int number = static_cast<int>(std::min<std::size_t>(
-        static_cast<std::size_t>(worker_count(options_)), count_));
-    const WorkerCommand own = with_threads(command, std::max(number, 1));
+  void run(std::unique_ptr<WorkerSet> first) {
+    const WorkerCommand command = first->command();
+    const std::size_t number = thread_count(count_, options_);
     std::vector<std::jthread> threads;
-    for (int i = 0; i < number; ++i)
-      threads.emplace_back([this, &own] { work(own); });
+    for (std::size_t i = 1; i < number; ++i)
+      threads.emplace_back([this, &command] {
+        work(std::make_unique<WorkerSet>(command, options_.limits));
+      });
+    work(std::move(first));
     threads.clear();
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  void work(const WorkerCommand& command) {
+  void work(std::unique_ptr<WorkerSet> workers) {
     try {
-      WorkerSet workers(command, options_.limits);
       while (!failed_ && !stopped(options_)) {
         const std::size_t index = next_.fetch_add(1);
         if (index >= count_) return;
-        body_(index, workers);
+        body_(index, *workers);
         const std::int64_t done = done_.fetch_add(1) + 1;
         if (options_.progress)
           options_.progress(done, static_cast<std::int64_t>(count_));
@@ -108,24 +118,24 @@ std::vector<Job> make_jobs(const RunOptions& options) {
   return jobs;
 }
 
-void for_each_job(const std::vector<Job>& jobs, const RunOptions& options,
-                  const WorkerCommand& command,
-                  const std::function<void(std::size_t, WorkerSet&)>& body) {
-  Threads(jobs.size(), options, body).run(command);
+std::unique_ptr<WorkerSet> start_first(const std::vector<Job>& jobs,
+                                       const RunOptions& options,
+                                       const WorkerCommand& command) {
+  auto first = std::make_unique<WorkerSet>(
+      with_threads(command, thread_count(jobs.size(), options)),
+      options.limits);
+  first->of(1).hello();
+  return first;
 }
 
-int worker_count(const RunOptions& options) {
-  if (options.workers > 0) return options.workers;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency() / 2));
+void for_each_job(const std::vector<Job>& jobs, const RunOptions& options,
+                  std::unique_ptr<WorkerSet> first,
+                  const std::function<void(std::size_t, WorkerSet&)>& body) {
+  Threads(jobs.size(), options, body).run(std::move(first));
 }
 
 bool stopped(const RunOptions& options) {
   return options.stop && options.stop->load();
-}
-
-Hello ask_hello(const WorkerCommand& command, const WorkerLimits& limits) {
-  WorkerClient client(command, limits);
-  return client.hello();
 }
 
 }  // namespace assay::conform

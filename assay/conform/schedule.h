@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,18 +36,19 @@ struct Job {
 // Throws Error{kUsage} where `only` names a case that is none.
 std::vector<Job> make_jobs(const RunOptions& options);
 
-// Calls body(i, workers) for every job not skipped, each thread with its own
-// WorkerSet, until all are done or `stop` is set. The first exception of a
-// body ends the others after their case and is thrown here.
+// The first of a run's workers, started already: what says hello runs cases
+// too. Throws Error{kUnreadable}.
+std::unique_ptr<WorkerSet> start_first(const std::vector<Job>& jobs,
+                                       const RunOptions& options,
+                                       const WorkerCommand& command);
+
+// Calls body(i, workers) for every job, each thread with its own WorkerSet,
+// one of them `first`, until all are done or `stop` is set. The first
+// exception of a body ends the others after their case and is thrown here.
 void for_each_job(const std::vector<Job>& jobs, const RunOptions& options,
-                  const WorkerCommand& command,
+                  std::unique_ptr<WorkerSet> first,
                   const std::function<void(std::size_t, WorkerSet&)>& body);
 
-int worker_count(const RunOptions& options);
 bool stopped(const RunOptions& options);
-
-// What a worker of this command says of itself. Starts and ends one; throws
-// Error{kUnreadable}.
-Hello ask_hello(const WorkerCommand& command, const WorkerLimits& limits);
 
 }  // namespace assay::conform
