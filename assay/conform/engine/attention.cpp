@@ -89,6 +89,28 @@ Tensor offsets_of(const AdapterCall& call,
   return offsets;
 }
 
+Tensor shaped_tokens(const AdapterCall& call, const std::string& name,
+                     std::string_view lengths) {
+  Tensor t = call.input(name);
+  const std::string& format = call.text("qkv_format");
+  if (format == "thd" || t.shape().empty()) return t;
+  const auto batch =
+      static_cast<std::int64_t>(integers_of(call, lengths).size());
+  const std::int64_t tokens = t.shape()[0];
+  if (batch == 0 || tokens % batch != 0)
+    throw Error(Code::kUsage,
+                fmt::format("{}: input {}: {} tokens in {} sequences of one "
+                            "length",
+                            call.module, name, tokens, batch));
+  const std::int64_t outer = format == "bshd" ? batch : tokens / batch;
+  const std::int64_t inner = format == "bshd" ? tokens / batch : batch;
+  t.view.shape[0] = inner;
+  t.view.shape.insert(t.view.shape.begin(), outer);
+  if (!t.view.strides.empty())
+    t.view.strides.insert(t.view.strides.begin(), inner * t.view.strides[0]);
+  return t;
+}
+
 te::AttentionCall attention_call(const AdapterCall& call) {
   te::AttentionCall out;
   out.qkv_format = te::parse_qkv_format(call.text("qkv_format"));

@@ -20,6 +20,11 @@ Tensor offsets_of(const AdapterCall& call,
                   const std::vector<std::int64_t>& lengths,
                   std::int64_t slack = 0);
 
+// An input [tokens, ...] as the format has it, its strides kept: [s, b, ...],
+// [b, s, ...] with as many sequences as `lengths` names, thd as it is.
+Tensor shaped_tokens(const AdapterCall& call, const std::string& name,
+                     std::string_view lengths);
+
 // Padding, window, bias and lengths of one call: parameters qkv_format,
 // attn_mask_type, q_lengths, kv_lengths, pad_between_seqs, window_left,
 // window_right, bottom_right_diagonal ("default", true, false),

@@ -1,11 +1,8 @@
 // dot_product_attention: te::DotProductAttention forward and backward.
 #include "assay/te/modules/dot_product_attention.h"
 
-#include <fmt/format.h>
-
 #include <variant>
 
-#include "assay/base/error.h"
 #include "assay/conform/engine/attention.h"
 #include "assay/conform/engine/engine.h"
 
@@ -24,31 +21,6 @@ te::DotProductAttentionOptions options_of(const AdapterCall& call) {
   options.return_max_logit = call.flag("return_max_logit");
   options.device = call.device;
   return options;
-}
-
-// [tokens, heads, dim] as the format has it, the strides kept.
-Tensor shaped(const AdapterCall& call, const std::string& name,
-              const std::string& lengths) {
-  Tensor t = call.input(name);
-  const std::string& format = call.text("qkv_format");
-  if (format == "thd" || t.shape().size() != 3) return t;
-  const auto batch =
-      static_cast<std::int64_t>(integers_of(call, lengths).size());
-  if (batch == 0 || t.shape()[0] % batch != 0)
-    throw Error(Code::kUsage,
-                fmt::format("{}: input {}: {} tokens in {} "
-                            "sequences of one length",
-                            call.module, name, t.shape()[0], batch));
-  const std::int64_t length = t.shape()[0] / batch;
-  const bool batch_first = format == "bshd";
-  const std::int64_t outer = batch_first ? batch : length;
-  const std::int64_t inner = batch_first ? length : batch;
-  t.view.shape = {outer, inner, t.shape()[1], t.shape()[2]};
-  if (!t.view.strides.empty()) {
-    const Shape s = t.view.strides;
-    t.view.strides = {inner * s[0], s[0], s[1], s[2]};
-  }
-  return t;
 }
 
 // The recipe quantises attention itself: that is what fp8_dpa asks for.
@@ -88,9 +60,9 @@ AdapterResult run_dot_product_attention(const AdapterCall& call) {
   AdapterResult result;
   const std::optional<te::Recipe> recipe = attention_recipe(call);
   const te::AttentionCall arguments = attention_call(call);
-  const Tensor q = shaped(call, "q", "q_lengths");
-  const Tensor k = shaped(call, "k", "kv_lengths");
-  const Tensor v = shaped(call, "v", "kv_lengths");
+  const Tensor q = shaped_tokens(call, "q", "q_lengths");
+  const Tensor k = shaped_tokens(call, "k", "kv_lengths");
+  const Tensor v = shaped_tokens(call, "v", "kv_lengths");
   for (int step = 1; step <= call.steps; ++step) {
     attention.zero_grad();
     te::DotProductAttention::Context context;
