@@ -117,11 +117,21 @@ class Problem:
         return torch.zeros(self.heads, device=self.call.device)
 
 
-def run(call: Call) -> Result:
-    if call.recipe != "none":
-        raise Unsupported(f"recipe {call.recipe}")
+def check(call: Call) -> None:
+    """Refuses what every implementation must."""
+    for name, allowed in ENUMS.items():
+        if getattr(call, name) not in allowed:
+            raise Refused(f"{name}: {getattr(call, name)}")
     if call.num_attention_heads % call.num_gqa_groups:
         raise Refused("num_gqa_groups: no divisor of num_attention_heads")
+    if min(call.window_left, call.window_right) < -1:
+        raise Refused("window_size: below -1")
+
+
+def run(call: Call) -> Result:
+    check(call)
+    if call.recipe != "none":
+        raise Unsupported(f"recipe {call.recipe}")
     result = Result()
     gradients = compute(call)
     for step in range(1, call.steps + 1):

@@ -9,8 +9,7 @@ import typing
 
 import torch
 
-from assay.worker.call import (Call, Refused, Result, Unsupported,
-                               state_dict_contract)
+from assay.worker.call import Call, Result, Unsupported, state_dict_contract
 from assay.worker.torch_provider import dot_product_attention
 
 ADAPTER = 1
@@ -218,10 +217,9 @@ def shaped(call: Call, t: torch.Tensor) -> torch.Tensor:
 
 
 def run(call: Call) -> Result:
+    dot_product_attention.check(call)
     if call.recipe != "none":
         raise Unsupported(f"recipe {call.recipe}")
-    if call.num_attention_heads % call.num_gqa_groups:
-        raise Refused("num_gqa_groups: no divisor of num_attention_heads")
     layer = Layer(call)
     y, z = layer.forward()
     loss = (y * call.inputs["dy"].float()).sum()
