@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -34,9 +33,17 @@ std::vector<int> all_pids() {
   return pids;
 }
 
+// A process may end while its file is read: an iterator over the stream
+// reports that by an exception, read() by a short count.
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::string text;
+  char chunk[4096];
+  do {
+    file.read(chunk, sizeof chunk);
+    text.append(chunk, static_cast<std::size_t>(file.gcount()));
+  } while (file);
+  return text;
 }
 
 // The name may hold blanks and brackets: fields count from its last bracket.
