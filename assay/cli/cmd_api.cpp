@@ -8,6 +8,7 @@
 
 #include "assay/base/atomic_file.h"
 #include "assay/base/error.h"
+#include "assay/base/text.h"
 #include "assay/cli/commands.h"
 #include "assay/cli/exit_code.h"
 #include "assay/cli/report_paths.h"
@@ -80,8 +81,12 @@ class ScanVerb : public Command {
               &roots_);
     args.list("--without", "KIND", "leave out uses of this kind", &without_);
     args.option("--manifest", "FILE",
-                "the manifest that should know every API (nvte-2.20)",
+                "the manifest that should know every API (nvte-2.20; none "
+                "with --root)",
                 &manifest_, Completes::kPath);
+    args.option("--classes", "FILE",
+                "rules that classify APIs (specs/api/classes.yaml)", &classes_,
+                Completes::kPath);
     args.option("--specs", "DIR", "conformance modules (the shipped ones)",
                 &specs_, Completes::kPath);
     args.option("--json", "FILE", "write JSON, - for the standard output",
@@ -91,12 +96,9 @@ class ScanVerb : public Command {
   }
   int run() override {
     check_report_paths({{"--json", json_}}, sources_);
-    const std::filesystem::path shared = conform::shared_folder();
-    const std::filesystem::path rules = shared / "specs/api/classes.yaml";
     const Value scan = conform::call_python_api(arguments());
-    const conform::Inventory inventory = conform::make_inventory(
-        scan, conform::parse_class_rules(read_text(rules), rules.string()),
-        read_manifest(manifest_), guards(specs_));
+    const conform::Inventory inventory =
+        conform::make_inventory(scan, rules(), manifest(), guards());
     if (!json_.empty()) {
       write_text(json_, to_json(conform::annotated(scan, inventory)) + "\n");
     }
@@ -116,9 +118,21 @@ class ScanVerb : public Command {
     return all;
   }
 
-  static std::vector<conform::ApiGuard> guards(const std::string& folder) {
+  std::vector<conform::ClassRule> rules() const {
+    const std::filesystem::path path =
+        classes_.empty() ? conform::shared_folder() / "specs/api/classes.yaml"
+                         : std::filesystem::path(classes_);
+    return conform::parse_class_rules(read_text(path), path.string());
+  }
+
+  ApiManifest manifest() const {
+    if (!manifest_.empty()) return read_manifest(manifest_);
+    return roots_.empty() ? read_manifest("nvte-2.20") : ApiManifest{};
+  }
+
+  std::vector<conform::ApiGuard> guards() const {
     std::vector<conform::ApiGuard> guards;
-    for (const conform::Spec& spec : conform::load_specs(folder)) {
+    for (const conform::Spec& spec : conform::load_specs(specs_)) {
       guards.push_back({spec.module, spec.api});
     }
     return guards;
@@ -131,7 +145,7 @@ class ScanVerb : public Command {
   }
 
   std::vector<std::string> sources_, roots_, without_;
-  std::string manifest_ = "nvte-2.20", specs_, json_;
+  std::string manifest_, classes_, specs_, json_;
   bool table_ = false, by_file_ = false;
 };
 
@@ -171,7 +185,8 @@ class ExtractVerb : public Command {
       return kExitMatch;
     }
     for (const conform::ApiProblem& problem : manifest.problems) {
-      fmt::print(stderr, "assay: {}: {}\n", problem.file, problem.reason);
+      fmt::print(stderr, "assay: {}: {}\n", printable(problem.file),
+                 printable(problem.reason));
     }
     return kExitIncomplete;
   }

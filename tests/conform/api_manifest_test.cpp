@@ -272,7 +272,8 @@ TEST(ManifestCompare, ReportsEscapeTheNamesOfOthers) {
   ApiManifest target = golden();
   target.symbols["eng.Format"].values["E4M3"] = "<\x1b[31m&\"]]>";
   target.symbols.erase("eng.gemm");
-  const ContractCheck check = compare_manifests(golden(), target);
+  ContractCheck check = compare_manifests(golden(), target);
+  check.findings[0].symbol += "\x1b[2J";
   const ContractSides sides = {"a<b", "c&d"};
   const std::string xml = contract_junit(check, sides);
   EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"2\""));
@@ -308,6 +309,31 @@ TEST(Manifest, WhatIsNoneIsRefused) {
   expect_refused(head + R"({"a": {"kind": "class", "paths": ["a"],
     "methods": {"m": {"kind": "method", "parameters": [{"name": "x"}]}}}}})",
                  "parameters[0].kind: is missing");
+}
+
+// No cut and no changed byte does anything but parse or be refused.
+TEST(Manifest, EveryCutAndChangeIsReadOrRefused) {
+  const std::string text = kGolden;
+  int read = 0;
+  const auto attempt = [&](const std::string& changed) {
+    try {
+      const Value document = parse_json(changed, "m.json");
+      const ApiManifest target = parse_api_manifest(document, "m.json");
+      compare_manifests(golden(), target);
+      ++read;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("m.json"));
+    }
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    attempt(text.substr(0, i));
+    for (const char c : {'"', '{', ']', '0', '\xff'}) {
+      std::string changed = text;
+      changed[i] = c;
+      attempt(changed);
+    }
+  }
+  EXPECT_GT(read, 100);  // names and texts may be anything
 }
 
 TEST(Manifest, PackagesMerge) {

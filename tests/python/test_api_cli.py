@@ -106,8 +106,24 @@ def test_scan_by_file_and_of_another_root(assay, tmp_path):
     (tmp_path / "a.py").write_text("import eng.torch as e\ne.Linear(1)\n")
     text = assay("api", "scan", tmp_path, "--by-file", "--root", "eng").stdout
     assert f"{tmp_path}/a.py  2 uses" in text
-    assert "not in the manifest: eng.torch, eng.torch.Linear" in text
-    assert "unclassified" in text
+    assert "unclassified" in text and "manifest" not in text
+
+
+def test_scan_with_classes_and_a_manifest_of_ones_own(assay, tmp_path, manifest):
+    (tmp_path / "a.py").write_text("import eng\neng.quantize(1)\neng.novel\n")
+    classes = tmp_path / "classes.yaml"
+    classes.write_text('rules: {"eng.q*": {class: numeric, why: "codes"}}\n')
+    arguments = ["api", "scan", tmp_path / "a.py", "--root", "eng",
+                 "--manifest", manifest, "--classes", classes]
+    text = assay(*arguments, "--table").stdout
+    assert "numeric       eng.quantize" in text
+    assert "not in the manifest: eng.novel" in text
+    document = json.loads(assay(*arguments, "--json", "-").stdout)
+    assert [api["in_manifest"] for api in document["apis"]] == [
+        True, False, True]
+    classes.write_text("rules: {eng: {class: odd, why: x}}\n")
+    error = assay(*arguments, code=2).stderr
+    assert one_line(error) and "classes.yaml:1" in error
 
 
 def test_scan_that_found_or_read_nothing_is_incomplete(assay, tmp_path):
@@ -220,6 +236,35 @@ def test_check_finds_what_moved(assay, package, manifest):
     assert ("moved         eng.quantize  path: expected eng.quantize, found "
             "eng.inner.quantize") in text
     assert "missing 0   moved 1   changed 0" in text
+
+
+def test_check_of_the_live_package(assay, package, manifest):
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    arguments = ["api", "check", "eng", "--import", "--manifest", manifest]
+    assay(*arguments, env=environment)
+    change(package, "57344", "240")
+    text = assay(*arguments, env=environment, code=1).stdout
+    assert "value HYBRID: expected 57344, found 240" in text
+    change(package, "from enum", "raise RuntimeError('no device')\nfrom enum")
+    error = assay(*arguments, env=environment, code=3).stderr
+    assert one_line(error) and "RuntimeError: no device" in error
+
+
+def test_check_of_a_package_and_its_companion(assay, package, manifest,
+                                              tmp_path):
+    companion = tmp_path / "eng_torch"
+    companion.mkdir()
+    (companion / "__init__.py").write_text("def gemm(a, b): pass\n")
+    change(package, "from enum", "from eng_torch import gemm\nfrom enum")
+    both = tmp_path / "both.json"
+    document = json.loads(manifest.read_text())
+    document["symbols"]["eng_torch.gemm"] = {
+        "kind": "function", "paths": ["eng.gemm", "eng_torch.gemm"],
+        "parameters": [{"name": "a", "kind": "positional"},
+                       {"name": "b", "kind": "positional"}]}
+    both.write_text(json.dumps(document))
+    assay("api", "check", package, "--manifest", both, code=4)
+    assay("api", "check", package, companion, "--manifest", both)
 
 
 def test_check_reports(assay, tmp_path):

@@ -236,8 +236,10 @@ def test_unreadable_modules_are_named(package):
     (package / "broken.py").write_text("def f(:\n")
     (package / "deep.py").write_text("x = " + "a + " * 20000 + "a\n")
     document = extract.extract(str(package))
-    assert [p["file"].split("/")[-1] for p in document["problems"]] == [
-        "broken.py", "deep.py"]
+    named = {p["file"].split("/")[-1] for p in document["problems"]}
+    # Some releases of Python do parse the sum.
+    assert "broken.py" in named
+    assert ("deep.py" in named) != ("eng.deep.x" in document["symbols"])
     assert "eng.module.Linear" in document["symbols"]
 
 

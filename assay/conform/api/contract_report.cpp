@@ -31,12 +31,12 @@ std::string contract_text(const ContractCheck& check,
                           const ContractSides& sides, bool all) {
   std::string text =
       fmt::format("{}  {} against {}: {} symbols, {} things compared\n",
-                  to_string(check.verdict()), sides.target, sides.golden,
-                  check.symbols, check.things);
+                  to_string(check.verdict()), printable(sides.target),
+                  printable(sides.golden), check.symbols, check.things);
   for (const ContractFinding& one : check.findings) {
     if (one.change == Change::kAdded && !all) continue;
-    text += fmt::format("{:<12}  {}  {}\n", to_string(one.change), one.symbol,
-                        finding_line(one));
+    text += fmt::format("{:<12}  {}  {}\n", to_string(one.change),
+                        printable(one.symbol), finding_line(one));
   }
   for (const Change change : kChanges) {
     text += fmt::format("{}{} {}", change == kChanges.front() ? "" : "   ",

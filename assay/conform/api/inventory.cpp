@@ -128,6 +128,7 @@ Inventory make_inventory(const Value& scan, const std::vector<ClassRule>& rules,
   top.integer("assay_api_scan", kSchema, kSchema);
   const Aliases aliases(manifest);
   Inventory inventory;
+  inventory.has_manifest = !manifest.symbols.empty();
   inventory.problems = parse_problems(scan, "scan");
   inventory.files_read = static_cast<int>(top.integer("files_read", 0, kMost));
   std::set<std::string> files;
@@ -163,7 +164,8 @@ Value annotated(const Value& scan, const Inventory& inventory) {
     List guards(entry.guards.begin(), entry.guards.end());
     members["class"] = to_string(entry.api_class);
     members["why"] = entry.why;
-    members["in_manifest"] = entry.in_manifest;
+    members["in_manifest"] =
+        inventory.has_manifest ? Value(entry.in_manifest) : Value();
     members["guarded_by"] = std::move(guards);
   }
   return document;

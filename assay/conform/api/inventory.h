@@ -55,6 +55,7 @@ struct Inventory {
   std::vector<ApiEntry> apis;  // by class, then name
   std::vector<ApiProblem> problems;
   int files_read = 0, files_with_uses = 0, uses = 0;
+  bool has_manifest = false;
   // Of each class: APIs, uses, and APIs without a guard.
   struct Share {
     int apis = 0, uses = 0, unguarded = 0;
@@ -67,12 +68,14 @@ struct Inventory {
 
 // A contract is guarded by the manifest that knows it; a spec guards an API
 // that it names, under any of the paths that the manifest has for it, or a
-// member of it. Throws Error{kRefused} for a scan that is none.
+// member of it. A manifest without symbols is none. Throws Error{kRefused} for
+// a scan that is none.
 Inventory make_inventory(const Value& scan, const std::vector<ClassRule>& rules,
                          const ApiManifest& manifest,
                          const std::vector<ApiGuard>& guards);
 
-// The scan with "class", "why", "in_manifest" and "guarded_by" in every API.
+// The scan with "class", "why", "in_manifest" (null without a manifest) and
+// "guarded_by" in every API.
 Value annotated(const Value& scan, const Inventory& inventory);
 
 }  // namespace assay::conform

@@ -14,11 +14,11 @@ std::string count(int number, const char* noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
-std::string guard_text(const ApiEntry& entry) {
+std::string guard_text(const ApiEntry& entry, bool has_manifest) {
   std::string text = entry.guards.empty()
                          ? "unguarded"
                          : fmt::format("{}", fmt::join(entry.guards, ", "));
-  if (!entry.in_manifest) text += "; not in the manifest";
+  if (has_manifest && !entry.in_manifest) text += "; not in the manifest";
   return text;
 }
 
@@ -42,7 +42,7 @@ std::string inventory_summary(const Inventory& inventory) {
   for (const ApiEntry& entry : inventory.apis) {
     if (!entry.in_manifest) unknown.push_back(entry.name);
   }
-  if (!unknown.empty()) {
+  if (inventory.has_manifest && !unknown.empty()) {
     text += fmt::format("not in the manifest: {}\n", fmt::join(unknown, ", "));
   }
   for (const ApiProblem& problem : inventory.problems) {
@@ -61,10 +61,11 @@ std::string inventory_table(const Inventory& inventory) {
   }
   std::string text;
   for (const ApiEntry& entry : inventory.apis) {
-    text += fmt::format(
-        "{:<12}  {:<{}}  {:>4} in {:<8}  {}\n", to_string(entry.api_class),
-        entry.name, width, entry.uses,
-        count(static_cast<int>(entry.files.size()), "file"), guard_text(entry));
+    text +=
+        fmt::format("{:<12}  {:<{}}  {:>4} in {:<8}  {}\n",
+                    to_string(entry.api_class), entry.name, width, entry.uses,
+                    count(static_cast<int>(entry.files.size()), "file"),
+                    guard_text(entry, inventory.has_manifest));
   }
   return text;
 }

@@ -64,7 +64,7 @@ def _statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         inner: list[ast.AST] = []
-        if isinstance(node, (ast.If, ast.Try, ast.With)):
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
             for key in ("body", "handlers", "orelse", "finalbody"):
                 inner += getattr(node, key, [])
         elif isinstance(node, ast.ExceptHandler):
