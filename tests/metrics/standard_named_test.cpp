@@ -45,10 +45,11 @@ TEST(Standards, AllLoadAndSayWhereTheyComeFrom) {
   const std::vector<std::string> names = Standard::shipped();
   EXPECT_EQ(names,
             (std::vector<std::string>{
-                "ascend-commercial-l0", "ascend-commercial-l1",
+                "amax-history", "ascend-commercial-l0", "ascend-commercial-l1",
                 "ascend-commercial-l2", "ascend-mere-mare", "ascend-mixed-2026",
-                "assay", "exact", "msprobe", "polygraphy", "ptdbg", "te-tests",
-                "torch-assert-close"}));
+                "assay", "code-flips-16", "code-flips-fp4", "code-flips-fp8",
+                "exact", "fp32-inside", "msprobe", "polygraphy", "ptdbg",
+                "te-tests", "torch-assert-close"}));
   for (const std::string& name : names) {
     const auto standard = Standard::load(name);
     EXPECT_EQ(standard->name(), name);
