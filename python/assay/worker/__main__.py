@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
-import torch
+# Threads that spin while they wait make small tensors a hundred times slower
+# where other processes want the cores. Read when OpenMP is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import torch  # noqa: E402
 
 from assay.worker import ranks as several
 from assay.worker.serve import Provider, Server, claim_stdout, serve

@@ -11,10 +11,6 @@ import torch
 
 from assay.worker.call import Call, Result, Unsupported
 
-# Files of this folder that are no modules of conformance.
-SHARED = {"__init__", "provider", "recipes", "formats", "quantize", "nvfp4",
-          "delayed", "attention"}
-
 
 class TorchProvider:
     implementation = "torch-composites"
@@ -26,9 +22,9 @@ class TorchProvider:
         torch.use_deterministic_algorithms(True, warn_only=True)
         self._modules = {}
         for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
-            if path.stem not in SHARED:
-                self._modules[path.stem] = importlib.import_module(
-                    f"{__package__}.{path.stem}")
+            module = importlib.import_module(f"{__package__}.{path.stem}")
+            if hasattr(module, "ADAPTER"):  # else it is what modules share
+                self._modules[path.stem] = module
 
     def modules(self) -> dict[str, dict[str, typing.Any]]:
         return {name: {"adapter": module.ADAPTER, "api": module.API}
