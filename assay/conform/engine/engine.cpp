@@ -91,9 +91,23 @@ Tensor raw_bytes(const Tensor& codes) {
   return bytes;
 }
 
+double decimal(float value) { return std::stod(fmt::format("{}", value)); }
+
 std::span<const Adapter> engine_adapters() {
   static const Adapter kAdapters[] = {
-      {"linear", 1, {"transformer_engine.pytorch.Linear"}, run_linear},
+      {"grouped_linear",
+       1,
+       {"transformer_engine.pytorch.GroupedLinear"},
+       run_grouped_linear},
+      {"layernorm_linear",
+       1,
+       {"transformer_engine.pytorch.LayerNormLinear"},
+       run_layernorm_linear},
+      {"layernorm_mlp",
+       1,
+       {"transformer_engine.pytorch.LayerNormMLP"},
+       run_layernorm_mlp},
+      {"linear", 2, {"transformer_engine.pytorch.Linear"}, run_linear},
       {"dot_product_attention",
        1,
        {"transformer_engine.pytorch.DotProductAttention"},

@@ -38,6 +38,9 @@ Tensor entry(const Tensor& x, std::int64_t index);
 // [dtype, [sizes]], as contract.state_dict has it.
 Value dtype_and_sizes(const Tensor& tensor);
 
+// The shortest decimal that is this fp32: 1e-5f as 1e-5, as a contract has it.
+double decimal(float value);
+
 // Calls within an Autocast region of the recipe; outside of one without.
 template <typename F>
 void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
@@ -46,9 +49,13 @@ void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
   body();
 }
 
+AdapterResult run_grouped_linear(const AdapterCall& call);
+AdapterResult run_layernorm_linear(const AdapterCall& call);
+AdapterResult run_layernorm_mlp(const AdapterCall& call);
 AdapterResult run_linear(const AdapterCall& call);
 AdapterResult run_dot_product_attention(const AdapterCall& call);
 AdapterResult run_multihead_attention(const AdapterCall& call);
+AdapterResult run_transformer_layer(const AdapterCall& call);
 AdapterResult run_router(const AdapterCall& call);
 AdapterResult run_permutation(const AdapterCall& call);
 AdapterResult run_fuser_ops(const AdapterCall& call);

@@ -1,40 +1,43 @@
 // linear: te::Linear forward and backward.
 #include "assay/te/modules/linear.h"
 
-#include "assay/conform/engine/engine.h"
+#include "assay/conform/engine/linear_common.h"
 
 namespace assay::conform {
+namespace {
+
+te::LinearOptions options_of(const AdapterCall& call) {
+  te::LinearOptions options;
+  set_linear_options(call, options);
+  // Two parameters of one weight, the first with a half of its rows.
+  const std::int64_t out = call.integer("out_features");
+  if (call.flag("parameters_split"))
+    options.parameters_split = {{"query", out / 2}, {"key", out - out / 2}};
+  return options;
+}
+
+}  // namespace
 
 AdapterResult run_linear(const AdapterCall& call) {
-  te::LinearOptions options;
-  options.bias = call.flag("bias");
-  options.params_dtype = call.dtype();
-  options.device = call.device;
   te::Linear layer(call.integer("in_features"), call.integer("out_features"),
-                   options);
-  load_parameters(layer, call);
-
+                   options_of(call));
   AdapterResult result;
-  const std::optional<te::Recipe> recipe = recipe_of(call);
-  for (int step = 1; step <= call.steps; ++step) {
-    layer.zero_grad();
+  const std::optional<te::Recipe> recipe = linear_recipe(call);
+  run_steps(call, layer, result, [&](int step) {
     te::Linear::Context context;
     Tensor y;
-    with_recipe(recipe, [&] { y = layer.forward(call.input("x"), &context); });
-    const Tensor dx = layer.backward(call.input("dy"), context);
+    with_recipe(recipe, [&] {
+      y = layer.forward(step_input(call, "x", step), &context,
+                        linear_call(call, step));
+    });
     put_step(result, call, step, "y", y);
-    put_step(result, call, step, "grad.x", dx);
-  }
-  put_gradients(result, layer);
-  put_state_dict(result, layer);
+    put_step(result, call, step, "grad.x",
+             layer.backward(step_input(call, "dy", step), context));
+  });
   const te::LinearOptions defaults;
-  result.contract["defaults"] =
-      Object{{"bias", defaults.bias},
-             {"return_bias", defaults.return_bias},
-             {"params_dtype", std::string(traits(defaults.params_dtype).name)},
-             {"fuse_wgrad_accumulation", defaults.fuse_wgrad_accumulation},
-             {"delay_wgrad_compute", defaults.delay_wgrad_compute},
-             {"save_original_input", defaults.save_original_input}};
+  result.contract["defaults"] = linear_defaults(defaults);
+  result.contract["defaults"].object()["save_original_input"] =
+      defaults.save_original_input;
   return result;
 }
 

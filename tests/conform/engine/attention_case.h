@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "assay/conform/adapter.h"
+#include "tests/conform/engine/run_on.h"
 #include "tests/te/ops/row_op_helpers.h"
 
 namespace assay::conform {
@@ -35,15 +35,6 @@ inline AdapterCall attention_case(Parameters other) {
                      {"recipe", "none"}};
   for (auto& [name, value] : other) call.parameters[name] = std::move(value);
   return call;
-}
-
-// Runs the adapter with every input on `device`.
-inline AdapterResult run_on(Device device, AdapterCall call) {
-  call.device = device;
-  for (auto& [name, tensor] : call.inputs) tensor.device = device;
-  const Adapter* adapter = find_adapter(call.module);
-  if (!adapter) throw Error(Code::kUsage, "no adapter " + call.module);
-  return adapter->run(call);
 }
 
 }  // namespace assay::conform
