@@ -21,7 +21,8 @@ std::map<std::string, std::string> PythonSide::environment() const {
   const char* now = std::getenv("PYTHONPATH");
   std::string path = packages.string();
   if (now && *now) path += std::string(":") + now;
-  return {{"PYTHONPATH", path}, {"PYTHONUNBUFFERED", "1"}};
+  // Modules of the current folder would come before its own (3.11 on).
+  return {{"PYTHONPATH", path}, {"PYTHONSAFEPATH", "1"}};
 }
 
 PythonSide python_side() {
