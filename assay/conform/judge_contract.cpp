@@ -7,18 +7,12 @@
 
 #include "assay/base/text.h"
 #include "assay/conform/judge_tensor.h"
+#include "assay/conform/value_shown.h"
 
 namespace assay::conform {
 namespace {
 
-constexpr std::size_t kShownBytes = 80;
 constexpr std::size_t kMaxDifferences = 50;  // of one field
-
-std::string shown(const Value* value) {
-  if (!value) return "nothing";
-  const std::string text = printable(to_json(*value));
-  return text.size() > kShownBytes ? text.substr(0, kShownBytes) + "..." : text;
-}
 
 // Collects the places where two values differ.
 class Differences {

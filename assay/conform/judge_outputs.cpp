@@ -28,8 +28,7 @@ struct Declared {
 
 Declared declared_of(const Spec& spec, const Output& output, const Case& c) {
   Declared declared;
-  // Without sizes nothing is declared: `[]` is what a scalar looks like, too.
-  if (!output.shape.empty()) {
+  if (output.has_shape) {
     declared.shape.emplace();
     for (const Expression& size : output.shape)
       declared.shape->push_back(size.evaluate(c.parameters).integer());

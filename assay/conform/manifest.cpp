@@ -11,6 +11,7 @@
 #include "assay/base/text.h"
 #include "assay/conform/case_json.h"
 #include "assay/conform/report/run_fields.h"
+#include "assay/conform/value_shown.h"
 
 namespace assay::conform {
 namespace {
@@ -74,15 +75,16 @@ std::string policy_difference(const Manifest& golden, const Manifest& now) {
     const Value* other = b->find(name);
     if (other && *other != value)
       return fmt::format("policy {}: golden {}, now {}", printable(name),
-                         printable(to_json(value)), printable(to_json(*other)));
+                         shown(&value), shown(other));
   }
   return "";
 }
 
 std::string changed(std::string_view what, const std::string& then,
                     const std::string& now) {
-  return fmt::format("{}: golden made with {}, now {}", what, printable(then),
-                     printable(now));
+  const Value a = then, b = now;
+  return fmt::format("{}: golden made with {}, now {}", what, shown(&a),
+                     shown(&b));
 }
 
 }  // namespace
