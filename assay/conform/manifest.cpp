@@ -66,6 +66,23 @@ const Value* policy_of(const Manifest& m) {
   return found == m.environment.end() ? nullptr : &found->second;
 }
 
+// The first entry that differs.
+std::string difference(const Object& golden, const Object& now) {
+  const auto find = [](const Object& object, const std::string& name) {
+    const auto found = object.find(name);
+    return found == object.end() ? nullptr : &found->second;
+  };
+  for (const Object* side : {&golden, &now})
+    for (const auto& [name, value] : *side) {
+      const Value* a = find(golden, name);
+      const Value* b = find(now, name);
+      if (!a || !b || *a != *b)
+        return fmt::format("{}: golden {}, now {}", printable(name), shown(a),
+                           shown(b));
+    }
+  return "";
+}
+
 // What both sides say, and say differently.
 std::string policy_difference(const Manifest& golden, const Manifest& now) {
   const Value* a = policy_of(golden);
@@ -82,9 +99,8 @@ std::string policy_difference(const Manifest& golden, const Manifest& now) {
 
 std::string changed(std::string_view what, const std::string& then,
                     const std::string& now) {
-  const Value a = then, b = now;
-  return fmt::format("{}: golden made with {}, now {}", what, shown(&a),
-                     shown(&b));
+  return fmt::format("{}: golden made with {}, now {}", what,
+                     shortened(printable(then)), shortened(printable(now)));
 }
 
 }  // namespace
@@ -153,8 +169,7 @@ std::string stale_reason(const Manifest& golden, const Manifest& now,
   if (golden.spec != now.spec)
     return changed("spec", golden.spec.substr(0, 8), now.spec.substr(0, 8));
   if (case_to_json(golden.subject) != case_to_json(now.subject))
-    return changed("case", to_json(golden.subject.parameters),
-                   to_json(now.subject.parameters));
+    return "case: its parameters are others";
   if (golden.adapter != now.adapter)
     return changed("adapter", fmt::format("version {}", golden.adapter),
                    fmt::format("version {}", now.adapter));
@@ -166,8 +181,7 @@ std::string stale_reason(const Manifest& golden, const Manifest& now,
   if (who(golden) != who(now))
     return changed("implementation", who(golden), who(now));
   if (golden.environment != now.environment)
-    return changed("environment", to_json(golden.environment),
-                   to_json(now.environment));
+    return "environment: " + difference(golden.environment, now.environment);
   return "";
 }
 

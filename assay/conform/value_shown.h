@@ -7,8 +7,11 @@
 
 namespace assay::conform {
 
-// Texts bare, anything else as JSON, "nothing" for null pointers; at most
-// about 80 bytes, without control characters.
+// Texts in single quotes, anything else as JSON, "nothing" for null pointers;
+// shortened.
 std::string shown(const Value* value);
+
+// About 80 bytes at most, cut between characters, with "..." after them.
+std::string shortened(std::string text);
 
 }  // namespace assay::conform

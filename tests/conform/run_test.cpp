@@ -74,7 +74,7 @@ TEST_F(RunTest, StaleByThePolicy) {
   collect_with(policy("ocp"));
   const auto messages = stale_messages(run_with(policy("fnuz")));
   ASSERT_EQ(messages.size(), 1u);
-  EXPECT_EQ(*messages.begin(), "policy fp8: golden \"ocp\", now \"fnuz\"");
+  EXPECT_EQ(*messages.begin(), "policy fp8: golden 'ocp', now 'fnuz'");
   // A side that says nothing of it is not known to differ.
   EXPECT_EQ(run_with().verdict, Verdict::kMatch);
 }
