@@ -153,6 +153,14 @@ std::span<const Adapter> engine_adapters() {
        {"transformer_engine.pytorch.optimizers.FusedAdam",
         "transformer_engine.pytorch.optimizers.FusedSGD"},
        run_fused_optimizer},
+      {"multi_tensor",
+       1,
+       {"transformer_engine.pytorch.optimizers.multi_tensor_applier",
+        "transformer_engine.pytorch.optimizers.multi_tensor_scale",
+        "transformer_engine.pytorch.optimizers.multi_tensor_scale_tensor",
+        "transformer_engine.pytorch.optimizers.multi_tensor_l2norm",
+        "transformer_engine.pytorch.optimizers.multi_tensor_unscale_l2norm"},
+       run_multi_tensor},
   };
   return kAdapters;
 }
