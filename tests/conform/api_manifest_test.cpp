@@ -1,13 +1,15 @@
 // Manifests held against each other: what is planted is found, nothing else.
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <sstream>
+#include <cctype>
+#include <set>
 
 #include "assay/base/error.h"
 #include "assay/conform/api/contract_report.h"
 #include "assay/conform/api/manifest.h"
 #include "assay/conform/api/manifest_compare.h"
+#include "assay/conform/report/run_fields.h"
+#include "assay/conform/spec.h"
 
 namespace assay::conform {
 namespace {
@@ -352,13 +354,14 @@ TEST(Manifest, PackagesMerge) {
   EXPECT_THROW(merge(first, golden()), Error);
 }
 
+ApiManifest shipped_manifest() {
+  const std::string path = ASSAY_SOURCE_DIR "/specs/api/nvte-2.20.json";
+  return parse_api_manifest(read_json_file(path), path);
+}
+
 // The shipped manifest, by facts of the public documentation.
 TEST(Manifest, TheShippedOneIsReadAndMatchesItself) {
-  std::ifstream file(ASSAY_SOURCE_DIR "/specs/api/nvte-2.20.json");
-  std::ostringstream text;
-  text << file.rdbuf();
-  const ApiManifest shipped =
-      parse_api_manifest(parse_json(text.str(), "shipped"), "shipped");
+  const ApiManifest shipped = shipped_manifest();
   EXPECT_EQ(compare_manifests(shipped, shipped).verdict(), Verdict::kMatch);
   EXPECT_EQ(shipped.symbols.at("transformer_engine.common.recipe.Format")
                 .values.at("HYBRID"),
@@ -370,6 +373,25 @@ TEST(Manifest, TheShippedOneIsReadAndMatchesItself) {
       shipped.symbols.at("transformer_engine.pytorch.Float8Tensor").paths,
       testing::Contains(
           "transformer_engine.pytorch.float8_tensor.Float8Tensor"));
+}
+
+// A path that no release has guards nothing.
+TEST(Manifest, TheShippedOneKnowsWhatTheSpecsGuard) {
+  std::set<std::string> known;
+  for (const auto& [name, symbol] : shipped_manifest().symbols) {
+    known.insert(symbol.paths.begin(), symbol.paths.end());
+  }
+  for (const Spec& spec : load_specs("")) {
+    for (const std::string& api : spec.api) {
+      const std::string owner = api.substr(0, api.rfind('.'));
+      EXPECT_TRUE(known.contains(api) || known.contains(owner))
+          << spec.path << " guards " << api;
+      // A member's owner is a class; a module's members are listed.
+      EXPECT_TRUE(known.contains(api) ||
+                  std::isupper(owner[owner.rfind('.') + 1]))
+          << spec.path << " guards " << api;
+    }
+  }
 }
 
 }  // namespace
