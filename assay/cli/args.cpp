@@ -263,6 +263,7 @@ std::unique_ptr<Command> make_command_group(
 std::vector<CompletionCommand> describe(
     const std::vector<std::unique_ptr<Command>>& commands) {
   std::vector<CompletionCommand> all;
+  all.reserve(commands.size());
   for (const auto& command : commands) all.push_back(describe(*command));
   return all;
 }

@@ -207,15 +207,18 @@ std::string fish_script(const std::vector<CompletionCommand>& commands) {
   std::string script =
       "# fish completion; load with: assay completion fish | source\n";
   for (const CompletionCommand& command : commands) {
-    const std::string seen = "__fish_seen_subcommand_from ";
-    const std::string here = seen + command.name;
+    const std::string here =
+        fmt::format("__fish_seen_subcommand_from {}", command.name);
     script += fish_verb(command, "__fish_use_subcommand");
     script += fish_options(command, here);
     const std::string none_yet =
-        here + "; and not " + seen + command_names(command.subcommands);
+        fmt::format("{}; and not __fish_seen_subcommand_from {}", here,
+                    command_names(command.subcommands));
     for (const CompletionCommand& member : command.subcommands) {
       script += fish_verb(member, none_yet);
-      script += fish_options(member, here + "; and " + seen + member.name);
+      script += fish_options(
+          member, fmt::format("{}; and __fish_seen_subcommand_from {}", here,
+                              member.name));
     }
   }
   return script;

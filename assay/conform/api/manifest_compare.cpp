@@ -49,6 +49,10 @@ class Comparer {
       ++check_.symbols;
       compare_symbol({name, &check_}, symbol);
     }
+    for (const auto& [package, paths] : absent_packages_) {
+      check_.findings.push_back({Change::kNotCompared, package, "package",
+                                 fmt::format("{} paths", paths), "not given"});
+    }
     for (const ApiProblem& problem : target_.problems) {
       if (!matters(problem)) continue;
       check_.findings.push_back(
@@ -88,8 +92,7 @@ class Comparer {
     const Found* found = nullptr;
     for (const std::string& path : symbol.paths) {
       if (!packages_.contains(top(path))) {
-        sink.add(Change::kNotCompared, "path " + path, path,
-                 "package " + top(path) + " was not given");
+        ++absent_packages_[top(path)];
         continue;
       }
       ++check_.things;
@@ -140,8 +143,8 @@ class Comparer {
     if (!golden) return;
     if (!target) {
       sink.add(Change::kNotCompared,
-               what + "s" + (of.empty() ? "" : " of " + of), "declared",
-               "not declared");
+               fmt::format("{}s{}{}", what, of.empty() ? "" : " of ", of),
+               "declared", "not declared");
       return;
     }
     compare_parameters(sink, what, of, *golden, *target,
@@ -271,6 +274,7 @@ class Comparer {
   ContractCheck check_;
   std::map<std::string, std::vector<Found>> by_path_, by_leaf_;
   std::set<std::string> golden_paths_, packages_;
+  std::map<std::string, int> absent_packages_;  // paths of each
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ bool has_place(const ApiParameter& parameter) {
 
 class Comparison {
  public:
-  Comparison(const FindingSink& sink, std::string what, std::string of,
+  Comparison(const FindingSink& sink, std::string what, const std::string& of,
              const ApiParameters& golden, const ApiParameters& target,
              bool env_is_known)
       : sink_(sink),
