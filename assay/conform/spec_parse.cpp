@@ -30,9 +30,13 @@ bool is_identifier(const std::string& text) {
 }
 
 // Names of tensors become parts of file names and of reports.
+// "self_attention.qkv.weight"; entries of lists have numbers: "0.weight".
 bool is_dotted_name(const std::string& text) {
-  for (const std::string_view part : split(text, '.'))
-    if (!is_identifier(std::string(part))) return false;
+  for (const std::string_view part : split(text, '.')) {
+    const bool number =
+        !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+    if (!number && !is_identifier(std::string(part))) return false;
+  }
   return true;
 }
 

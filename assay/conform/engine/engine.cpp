@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string>
 
 #include "assay/base/error.h"
 
@@ -132,6 +133,12 @@ std::span<const Adapter> engine_adapters() {
         "transformer_engine.common.recipe.NVFP4BlockScaling",
         "transformer_engine.common.recipe.CustomRecipe"},
        run_quantization},
+      {"fuser_ops",
+       1,
+       {"transformer_engine.pytorch.ops.Sequential",
+        "transformer_engine.pytorch.ops.Linear",
+        "transformer_engine.pytorch.ops.BasicLinear"},
+       run_fuser_ops},
       {"router",
        1,
        {"transformer_engine.pytorch.router.fused_topk_with_score_function",

@@ -11,6 +11,7 @@ import torch
 
 from assay.worker.call import Call, Result, Unsupported, state_dict_contract
 from assay.worker.torch_provider import dot_product_attention
+from assay.worker.torch_provider.rounding import Rounded
 
 ADAPTER = 1
 API = ["torch.nn.functional.multi_head_attention_forward"]
@@ -36,21 +37,6 @@ DEFAULTS = {
 }
 NO_PARAMETERS = {"x", "encoder_output", "dy", "d_layernorm_output", "angles",
                  "bias"}
-
-
-class Rounded(torch.autograd.Function):
-    """The value, and its gradient, as the dtype holds them."""
-
-    @staticmethod
-    def forward(ctx: typing.Any, x: torch.Tensor,
-                dtype: torch.dtype) -> torch.Tensor:
-        ctx.dtype = dtype
-        return x.to(dtype).float()
-
-    @staticmethod
-    def backward(ctx: typing.Any,
-                 g: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return g.to(ctx.dtype).float(), None
 
 
 class Core(torch.autograd.Function):
