@@ -1,5 +1,8 @@
 """`assay.api.extract`: manifests of small packages, by hand."""
 
+import json
+import os
+import subprocess
 import sys
 import textwrap
 
@@ -248,6 +251,39 @@ def test_bases_in_a_circle_end(package):
         "class A(B): pass\nclass B(A):\n    def f(self): pass\n")
     symbols = extract.extract(str(package))["symbols"]
     assert "f" in symbols["eng.circle.A"]["methods"]
+
+
+def test_bases_that_fan_out_take_no_exponential_time(package):
+    lines = ["class A0:\n    def f(self): pass", "class B0: pass"]
+    for i in range(1, 60):
+        lines += [f"class {x}{i}(A{i - 1}, B{i - 1}): pass" for x in "AB"]
+    (package / "fan.py").write_text("\n".join(lines))
+    symbols = extract.extract(str(package))["symbols"]
+    assert "f" in symbols["eng.fan.A59"]["methods"]
+
+
+def test_a_chain_of_imports_beyond_reason_ends(package):
+    for i in range(600):
+        (package / f"m{i}.py").write_text(f"from .m{i + 1} import f\n")
+    (package / "m600.py").write_text("def f(): pass\n")
+    paths = extract.extract(str(package))["symbols"]["eng.m600.f"]["paths"]
+    assert "eng.m599.f" in paths and "eng.m0.f" not in paths
+
+
+def test_sets_do_not_depend_on_the_run(package):
+    (package / "sets.py").write_text(
+        "A = {'x': {'c', 'a', 'b'}, 'y': ('z',), 'n': [1e-05, None]}\n")
+    found = {}
+    for seed in ("1", "2", "3"):
+        result = subprocess.run(
+            [sys.executable, "-m", "assay.api", "extract", str(package)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH":
+                 str(ROOT / "python")}, capture_output=True, check=True)
+        found[result.stdout] = seed
+    (document,) = found
+    symbols = json.loads(document)["symbols"]
+    assert symbols["eng.sets.A"]["value"] == (
+        "{'x': {'a', 'b', 'c'}, 'y': ('z',), 'n': [1e-05, None]}")
 
 
 def test_no_such_package():

@@ -220,24 +220,37 @@ class _Static:
             entry["extra_state"] = True
         return entry
 
-    def _ancestry(self, module: Module, definition: Definition,
-                  depth: int = 0) -> tuple[list[Definition], list[Path]]:
-        """The class and its bases in the package, and bases of others."""
-        line, outside = [definition], []
-        for base in definition.bases if depth < 50 else []:
-            anchored = ("", *module.source.parts, *base)
-            places = [self._definition(path) for path
-                      in self._index.resolve(anchored, module.source)]
-            place = next((p for p in places if p), None)
-            inner = place and self._definitions[place[0]][place[1]]
-            if place and inner.kind == "class" and inner is not definition:
-                above, others = self._ancestry(
-                    self._index_module(place[0]), inner, depth + 1)
-                line += [one for one in above if one not in line]
-                outside += others
-            else:
-                outside.append(base)
+    def _ancestry(self, module: Module, definition: Definition
+                  ) -> tuple[list[Definition], list[Path]]:
+        """The class and its bases in the package, each once, and bases of
+        others."""
+        line, outside = [], []
+        waiting = [(module, definition)]
+        while waiting:
+            place, one = waiting.pop()
+            if any(one is known for known in line):
+                continue
+            line.append(one)
+            bases = []
+            for base in one.bases:
+                inner = self._base_class(place, base)
+                if inner:
+                    bases.append(inner)
+                else:
+                    outside.append(base)
+            waiting.extend(reversed(bases))
         return line, outside
+
+    def _base_class(self, module: Module,
+                    base: Path) -> Optional[tuple[Module, Definition]]:
+        anchored = ("", *module.source.parts, *base)
+        for path in self._index.resolve(anchored, module.source):
+            place = self._definition(path)
+            if place:
+                found = self._definitions[place[0]][place[1]]
+                if found.kind == "class":
+                    return self._index_module(place[0]), found
+        return None
 
 
 def _fields(line: list[Definition]) -> list[dict]:

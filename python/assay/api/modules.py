@@ -15,7 +15,7 @@ from typing import Iterable, Optional
 from assay.api.bindings import Bindings, Path, scope_bindings
 from assay.api.files import Source
 
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+MAX_HOPS = 200  # modules that one name is followed through
 
 
 @dataclass
@@ -126,7 +126,8 @@ class ModuleIndex:
     def _resolve_name(self, module: Module, name: Path, seen: set,
                       found: dict[Path, None]) -> None:
         key = (module.source.parts, name)
-        if key in seen or len(seen) > 1000:  # import cycles
+        # Cycles end here, and chains that no one follows by hand.
+        if key in seen or len(seen) >= MAX_HOPS:
             return
         seen.add(key)
         bindings, rest = module.bindings, name[1:]

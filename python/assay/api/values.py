@@ -14,7 +14,7 @@ import re
 from typing import Any, Optional
 
 OPAQUE = "<value>"
-LONGEST = 400
+LONGEST = 2000
 _TORCH = re.compile(r"\btorch\.")
 
 
@@ -26,7 +26,7 @@ def source_text(node: ast.AST) -> tuple[str, str]:
     """The text of an expression, and the environment variable it asks."""
     variables: list[str] = []
     try:
-        return repr(_fold(node, variables)), (variables or [""])[0]
+        return object_text(_fold(node, variables)), (variables or [""])[0]
     except (_NoValue, ValueError, TypeError, RecursionError, MemoryError,
             ArithmeticError):
         return _unparsed(node), ""
@@ -69,12 +69,11 @@ def object_text(value: Any) -> str:
     """The text of a live object, as that of its source."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
-    if isinstance(value, tuple):
-        inner = [object_text(v) for v in value]
-        return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
-    if isinstance(value, (type(None), bool, int, float, str, bytes, list,
-                          dict, set, frozenset)):
+    if isinstance(value, (tuple, list, dict, set, frozenset)):
+        text = _container_text(value)
+    elif isinstance(value, (type(None), bool, int, float, complex, str, bytes)):
         text = repr(value)
+        return text if len(text) <= LONGEST else OPAQUE
     elif isinstance(value, type) or callable(value):
         text = _TORCH.sub("", str(getattr(value, "__qualname__", OPAQUE)))
     else:
@@ -82,6 +81,21 @@ def object_text(value: Any) -> str:
     if " at 0x" in text or text.startswith("<") or len(text) > LONGEST:
         return OPAQUE
     return text
+
+
+def _container_text(value: Any) -> str:
+    """As `repr`, sets in the order of their texts: hashes differ by run."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{object_text(k)}: {object_text(v)}"
+                               for k, v in value.items()) + "}"
+    inner = [object_text(v) for v in value]
+    if isinstance(value, list):
+        return f"[{', '.join(inner)}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
+    name = type(value).__name__
+    body = "{" + ", ".join(sorted(inner)) + "}" if inner else ""
+    return body if isinstance(value, set) and inner else f"{name}({body})"
 
 
 def _safe_repr(value: Any) -> str:
