@@ -33,6 +33,8 @@ def check_files(tree, options):
     """What a distribution expects to be there, and nothing of this machine."""
     for pattern in ("bin/assay", "include/assay/te/ops/gemm.h",
                     "lib*/**/libassay_te.a", "share/assay/standards/assay.yaml",
+                    "share/assay/python/assay/api/scan.py",
+                    "share/assay/specs/api/nvte-2.20.json",
                     "share/doc/assay/LICENSE",
                     "lib*/**/cmake/assay/assayConfigVersion.cmake"):
         check(list(tree.glob(pattern)), f"no {pattern} in {tree}")
@@ -100,6 +102,9 @@ def main():
     first.rename(prefix)
     said = run(prefix / "bin" / "assay", "--version")
     check(options.version in said, f"assay --version printed {said!r}")
+    used = run(prefix / "bin" / "assay", "api", "scan",
+               options.source / "examples/api/user")
+    check("18 uses of 7 APIs" in used, f"assay api scan printed {used!r}")
     check_whole_package(options, prefix, work / "whole")
     check_components(options, prefix, work / "components")
     shutil.rmtree(work)
