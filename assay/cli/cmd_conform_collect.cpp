@@ -43,7 +43,7 @@ int ConformCollectCommand::run() {
   {
     Progress progress(flags_.quiet(), "cases");
     collected =
-        conform::collect(flags_.options(progress, stop),
+        conform::collect(showing(progress, flags_.options(stop)),
                          conform::parse_worker_command(worker_), goldens_);
   }
   fmt::print("{}", conform::summary(collected, goldens_));

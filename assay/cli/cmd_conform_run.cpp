@@ -76,8 +76,13 @@ std::string ConformRunCommand::command() const {
 }
 
 bool ConformRunCommand::collect(const conform::RunOptions& options) const {
-  const conform::Collected collected = conform::collect(
-      options, conform::parse_worker_command(reference_), goldens_);
+  conform::Collected collected;
+  {
+    Progress progress(flags_.quiet(), "goldens");
+    collected =
+        conform::collect(showing(progress, options),
+                         conform::parse_worker_command(reference_), goldens_);
+  }
   if (!flags_.quiet() || !collected.failures.empty())
     fmt::print("{}", conform::summary(collected, goldens_));
   return !collected.interrupted;
@@ -93,16 +98,19 @@ int ConformRunCommand::run() {
   }
   const std::atomic<bool>* stop = install_interrupt_handler();
   const conform::WorkerCommand target = conform::parse_worker_command(target_);
-  Progress progress(flags_.quiet(), "cases");
-  const conform::RunOptions options = flags_.options(progress, stop);
+  const conform::RunOptions options = flags_.options(stop);
   // What can be refused is refused before the work.
   const double slower = parse_positive("--slower", slower_);
   conform::RunResult baseline;
   if (!baseline_.empty())
     baseline = conform::read_run(conform::run_file(baseline_));
   if (collects_ && !collect(options)) return 130;
-  conform::RunResult result =
-      conform::run(options, target, {goldens_, output_, command()});
+  conform::RunResult result;
+  {
+    Progress progress(flags_.quiet(), "cases");
+    result = conform::run(showing(progress, options), target,
+                          {goldens_, output_, command()});
+  }
   if (!baseline_.empty()) conform::compare_times(baseline, slower, result);
   conform::write_run(result, std::filesystem::path(output_) / "run.json");
   fmt::print("{}", conform::summary(result));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "assay/base/error.h"
 #include "assay/base/text.h"
@@ -70,8 +71,7 @@ void ConformFlags::declare(Args& args) {
   args.flag("-q,--quiet", "print one line", &quiet_);
 }
 
-conform::RunOptions ConformFlags::options(Progress& progress,
-                                          const std::atomic<bool>* stop) const {
+conform::RunOptions ConformFlags::options(const std::atomic<bool>* stop) const {
   conform::RunOptions options;
   options.specs = conform::select_specs(conform::load_specs(specs_), modules_);
   options.tier = conform::parse_tier(tier_);
@@ -82,6 +82,10 @@ conform::RunOptions ConformFlags::options(Progress& progress,
     options.limits.memory_bytes = parse_bytes("--memory-limit", memory_);
   options.resume = resume_;
   options.stop = stop;
+  return options;
+}
+
+conform::RunOptions showing(Progress& progress, conform::RunOptions options) {
   options.progress = [&progress](std::int64_t done, std::int64_t total) {
     progress.update(done, total, 0);
   };

@@ -15,9 +15,8 @@ namespace assay {
 class ConformFlags {
  public:
   void declare(Args& args);
-  // Loads the specs. Progress shows as long as `progress` lives. Throws Error.
-  conform::RunOptions options(Progress& progress,
-                              const std::atomic<bool>* stop) const;
+  // Loads the specs. Throws Error.
+  conform::RunOptions options(const std::atomic<bool>* stop) const;
   bool quiet() const { return quiet_; }
   // The options that choose cases, as a shell takes them.
   std::string selection() const;
@@ -28,6 +27,9 @@ class ConformFlags {
   int workers_ = 0;
   bool resume_ = false, quiet_ = false;
 };
+
+// The same options, with progress that shows as long as `progress` lives.
+conform::RunOptions showing(Progress& progress, conform::RunOptions options);
 
 // "4G", "512M", "1000000": bytes (powers of 1024). Throws Error{kUsage} that
 // names the flag.

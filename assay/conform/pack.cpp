@@ -123,7 +123,9 @@ PackSummary pack(const std::filesystem::path& folder,
 
 PackSummary unpack(const std::filesystem::path& file,
                    const std::filesystem::path& folder) {
+  Goldens{file};  // refuses what is no store
   const auto files = open_pack(file);
+  for (const std::string& name : files->names()) files->read(name);
   const std::set<std::string> names = needed(*files);
   const GoldenWriter writer(folder);
   PackSummary summary = summary_of({names.begin(), names.end()});
