@@ -172,6 +172,7 @@ std::span<const Adapter> engine_adapters() {
         "transformer_engine.pytorch.optimizers.multi_tensor_l2norm",
         "transformer_engine.pytorch.optimizers.multi_tensor_unscale_l2norm"},
        run_multi_tensor},
+      {"tp_linear", 1, {"transformer_engine.pytorch.Linear"}, run_tp_linear},
   };
   return kAdapters;
 }
