@@ -250,6 +250,14 @@ def test_check_of_the_live_package(assay, package, manifest):
     assert one_line(error) and "RuntimeError: no device" in error
 
 
+def test_what_a_live_package_prints_is_no_part_of_the_document(assay, package):
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    change(package, "from enum", "import os\nprint('{')\n"
+           "os.write(1, b'noise of compiled code\\n')\nfrom enum")
+    result = assay("api", "extract", "eng", "--import", env=environment)
+    assert "eng.quantize" in json.loads(result.stdout)["symbols"]
+
+
 def test_check_of_a_package_and_its_companion(assay, package, manifest,
                                               tmp_path):
     companion = tmp_path / "eng_torch"

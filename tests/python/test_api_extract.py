@@ -318,6 +318,7 @@ LIVE = {
             def make(cls, n): pass
     """,
     "bad.py": "raise RuntimeError('no\\ndevice')\n",
+    "__main__.py": "raise SystemExit('a program was run')\n",
 }
 
 

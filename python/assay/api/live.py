@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import os
 import pkgutil
 import sys
 import types
@@ -31,8 +32,7 @@ KINDS = {
 def extract(package: str) -> tuple[str, str, dict, list[Problem]]:
     """Name, version, symbols and what could not be imported."""
     problems: list[Problem] = []
-    # What a package prints while it is imported is no part of the document.
-    with contextlib.redirect_stdout(sys.stderr):
+    with _stdout_to_stderr():
         try:
             top = importlib.import_module(package)
         except BaseException as error:
@@ -52,6 +52,21 @@ def extract(package: str) -> tuple[str, str, dict, list[Problem]]:
     return package, str(version), symbols, problems
 
 
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """What a package prints while it is imported, its compiled parts as well,
+    is no part of the document."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
+
+
 def _line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:400]
@@ -66,6 +81,8 @@ def _submodules(top: types.ModuleType,
     prefix = top.__name__ + "."
     for found in pkgutil.walk_packages(getattr(top, "__path__", []), prefix,
                                        failed):
+        if found.name.endswith(".__main__"):
+            continue  # a program, which importing would run
         try:
             yield importlib.import_module(found.name)
         except (Exception, SystemExit):
