@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/base/text.h"
 #include "assay/report/text_out.h"
 
 namespace assay {
@@ -147,6 +148,10 @@ std::string elide_end(std::string_view text, std::size_t width) {
   const std::size_t head = fitting(all.begin(), all.end(), width - 1);
   for (std::size_t i = 0; i < head; ++i) out.append(all[i].bytes);
   return out.append(kEllipsis);
+}
+
+std::string plural(std::int64_t count, std::string_view word) {
+  return human_count(count) + " " + std::string(word) + (count == 1 ? "" : "s");
 }
 
 std::string pad_right(std::string_view text, std::size_t width) {

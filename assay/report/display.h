@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,9 @@ std::size_t display_width(std::string_view text);
 // replaced by one "…".
 std::string elide_middle(std::string_view text, std::size_t width);
 std::string elide_end(std::string_view text, std::size_t width);
+
+// "1 case", "1,203 cases".
+std::string plural(std::int64_t count, std::string_view word);
 
 // Spaces appended up to `width` columns.
 std::string pad_right(std::string_view text, std::size_t width);

@@ -1,4 +1,4 @@
-// The page's own files, embedded by cmake/EmbedFiles.cmake.
+// The page's own files, embedded by html/embed.cmake.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace assay {
 
 extern const std::string_view kPageHtml;  // html/page.html
-extern const std::string_view kPageCss;   // html/page.css
+extern const std::string_view kPageCss;   // html/*.css
 extern const std::string_view kPageJs;    // html/*.js, in order
 extern const std::string_view kChartJs;   // Chart.js, minified
 

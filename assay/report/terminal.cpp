@@ -17,10 +17,6 @@
 namespace assay {
 namespace {
 
-std::string plural(std::int64_t count, std::string_view word) {
-  return human_count(count) + " " + std::string(word) + (count == 1 ? "" : "s");
-}
-
 // "step0" for one step, "3 steps" for more.
 std::string numbered(const std::set<std::int64_t>& numbers,
                      std::string_view word) {

@@ -141,8 +141,8 @@ void append_head(std::string& out, const RunResult& run,
   object.word("verdict", to_string(run.verdict));
   append_counts(object.key("counts"), tally(run));
   {
-    JsonScope ended(object.key("not_compared"), '{');
-    for (const auto& [ending, count] : not_compared(run))
+    JsonScope ended(object.key("endings"), '{');
+    for (const auto& [ending, count] : endings(run))
       append_int(ended.key_text(to_string(ending)), count);
   }
   object.boolean("interrupted", run.interrupted);
@@ -158,9 +158,7 @@ void append_head(std::string& out, const RunResult& run,
 
 }  // namespace
 
-void write_run_json(const RunResult& run, const ApiCoverage* api,
-                    const std::filesystem::path& path) {
-  AtomicFile file(path);
+std::string run_json(const RunResult& run, const ApiCoverage* api) {
   std::string out;
   append_head(out, run, api);
   out.back() = ',';  // the object goes on
@@ -169,10 +167,14 @@ void write_run_json(const RunResult& run, const ApiCoverage* api,
   for (const ModuleResult& module : run.modules) {
     append_module(out.append(before), run, module);
     before = ",\n";
-    file.write(out);
-    out.clear();
   }
-  file.write(out.append("]}\n"));
+  return out.append("]}\n");
+}
+
+void write_run_json(const RunResult& run, const ApiCoverage* api,
+                    const std::filesystem::path& path) {
+  AtomicFile file(path);
+  file.write(run_json(run, api));
   file.commit();
 }
 

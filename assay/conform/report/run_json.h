@@ -11,9 +11,11 @@
 namespace assay::conform {
 
 // run.json as write_run writes it, with the coverage of the API as "api" where
-// there is one. docs/json-output.md has the schema. A path that is no regular
-// file is written in place, any other appears complete or not at all. Throws
-// Error.
+// there is one. docs/json-output.md has the schema.
+std::string run_json(const RunResult& run, const ApiCoverage* api);
+
+// To a file, which appears complete or not at all; a path that exists and is
+// no regular file is written in place. Throws Error.
 void write_run_json(const RunResult& run, const ApiCoverage* api,
                     const std::filesystem::path& path);
 

@@ -8,6 +8,7 @@
 
 #include "assay/base/text.h"
 #include "assay/compare/divergence.h"
+#include "assay/report/display.h"
 
 namespace assay::conform {
 namespace {
@@ -83,33 +84,77 @@ std::string side_text(const Side& side) {
   return text.empty() ? "unknown" : text;
 }
 
-std::map<Ending, std::int64_t> not_compared(const RunResult& run) {
+std::map<Ending, std::int64_t> endings(const RunResult& run) {
   std::map<Ending, std::int64_t> counts;
   for (const ModuleResult& module : run.modules)
-    for (const CaseResult& c : module.cases)
-      if (c.ending != Ending::kCompared) ++counts[c.ending];
+    for (const CaseResult& c : module.cases) ++counts[c.ending];
   return counts;
 }
 
-std::string not_compared_text(const RunResult& run) {
-  std::vector<std::pair<Ending, std::int64_t>> sorted;
-  std::int64_t total = 0;
-  for (const auto& entry : not_compared(run)) {
-    sorted.push_back(entry);
-    total += entry.second;
+std::string_view ending_text(Ending ending) {
+  switch (ending) {
+    case Ending::kCompared:
+      return "compared in part";
+    case Ending::kTimeout:
+      return "timed out";
+    case Ending::kMemory:
+      return "out of memory";
+    case Ending::kGarbage:
+      return "answered garbage";
+    case Ending::kStale:
+      return "stale golden";
+    case Ending::kMissing:
+      return "without golden";
+    case Ending::kNotRun:
+      return "not run";
+    default:
+      return to_string(ending);
   }
-  if (total == 0) return "";
+}
+
+bool tells_little(Ending ending) {
+  return ending == Ending::kStale || ending == Ending::kMissing ||
+         ending == Ending::kNotRun || ending == Ending::kUnsupported;
+}
+
+std::string incomplete_text(const RunResult& run) {
+  std::map<Ending, std::int64_t> counts;
+  for (const ModuleResult& module : run.modules)
+    for (const CaseResult& c : module.cases)
+      if (c.verdict == Verdict::kIncomplete) ++counts[c.ending];
+  std::vector<std::pair<Ending, std::int64_t>> sorted(counts.begin(),
+                                                      counts.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](auto& a, auto& b) { return a.second > b.second; });
-  std::string text = human_count(total) + " not compared";
-  const char* before = ": ";
+  std::string text;
   for (const auto& [ending, count] : sorted) {
-    std::string word(to_string(ending));
-    std::replace(word.begin(), word.end(), '_', ' ');
-    text += before + human_count(count) + " " + word;
-    before = ", ";
+    if (!text.empty()) text += ", ";
+    text += human_count(count) + " " + std::string(ending_text(ending));
   }
   return text;
+}
+
+std::string verdict_sentence(const RunResult& run) {
+  const Tally all = tally(run);
+  const std::string of_all = " of " + plural(all.total(), "case");
+  switch (run.verdict) {
+    case Verdict::kMatch:
+      if (all.empty > 0)
+        return human_count(all.match) + of_all +
+               " agree, the "
+               "others are empty";
+      return "all " + plural(all.total(), "case") + " agree";
+    case Verdict::kMismatch:
+      return human_count(all.mismatch) + of_all +
+             (all.mismatch == 1 ? " differs" : " differ");
+    default:
+      break;
+  }
+  if (all.total() == 0) return "nothing was compared";
+  if (all.incomplete == 0)
+    return all.match == 0 ? "nothing but empty tensors"
+                          : "not every module was run to its end";
+  return human_count(all.incomplete) + of_all + " could not be compared";
 }
 
 double pass_rate(const Tally& tally) {

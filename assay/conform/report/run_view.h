@@ -40,10 +40,19 @@ std::string parameters_text(const Parameters& parameters);
 // "torch 2.13.0, cpu".
 std::string side_text(const Side& side);
 
-// Cases by how they ended, of those that were not compared.
-std::map<Ending, std::int64_t> not_compared(const RunResult& run);
-// "14 not compared: 9 unsupported, 3 stale, 2 crashed"; "" where all were.
-std::string not_compared_text(const RunResult& run);
+// Cases by how they ended.
+std::map<Ending, std::int64_t> endings(const RunResult& run);
+// Why cases are incomplete: "9 unsupported, 3 stale goldens, 2 crashed"; ""
+// where none is.
+std::string incomplete_text(const RunResult& run);
+// "stale golden", "crashed", "not run": to be read.
+std::string_view ending_text(Ending ending);
+// Endings of which one line for all cases says enough: nothing of the target
+// was at fault, or all of them lack the same.
+bool tells_little(Ending ending);
+
+// "all 8 cases agree", "3 of 8 cases differ", "nothing was compared".
+std::string verdict_sentence(const RunResult& run);
 
 // Share of cases that match, of all cases. 0 where there is none.
 double pass_rate(const Tally& tally);

@@ -1,21 +1,9 @@
 // The embedded columns as typed arrays, and what can be asked about a row.
-'use strict';
-
-const VERDICTS = ['match', 'mismatch', 'incomplete', 'empty'];
-const SYMBOLS = ['✓', '✕', '?', '∅'];
 const ROLES = ['input', 'output', 'parameter', 'gradient', 'tensor'];
 const ORIGINS = ['none', 'born', 'inherited', 'input', 'parameter',
   'undetermined'];
 const EVIDENCE = ['tensor', 'statistics', 'digest', 'value', 'none'];
-const MATCH = 0, MISMATCH = 1, INCOMPLETE = 2, EMPTY = 3;
 const INHERITED = 2;
-
-// null -> NaN, "inf" and "-inf" -> infinities.
-function toNumber(value) {
-  if (value === null || value === undefined) return NaN;
-  if (value === 'inf') return Infinity;
-  return value === '-inf' ? -Infinity : value;
-}
 
 function toCodes(digits) {
   const codes = new Uint8Array(digits.length);

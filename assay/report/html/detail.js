@@ -179,7 +179,7 @@ function showDetail(row) {
   const stack = page.ops.stack[opIndex];
   const cause = rowDetail(row).cause;
   pane.replaceChildren(...[
-    el('div', {class: 'detail-head'}, badge(rows.verdict[row], rows.origin[row]),
+    el('div', {class: 'detail-head'}, rowBadge(row),
       el('span', {class: 'hint'}, 'step ' + group.step + ', rank ' +
         group.rank + ' · ' + ROLES[rows.role[row]] + ' · evidence: ' +
         EVIDENCE[rows.evidence[row]])),

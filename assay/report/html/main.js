@@ -2,7 +2,8 @@
 
 const filters = {words: [], op: '', verdicts: new Set(), role: -1, group: -1};
 const timeline = new Timeline(byId('timeline'));
-const table = new Table((row) => choose(row, false));
+const table = new Grid({columns: COLUMNS, order: 'row',
+  verdict: (row) => rows.verdict[row], onSelect: (row) => choose(row, false)});
 let filtered = [];
 
 function matches(row, texts) {
@@ -28,17 +29,7 @@ function applyFilters() {
     ? plural(rows.count, 'row')
     : integer(list.length) + ' of ' + plural(rows.count, 'row');
   byId('clear').hidden = list.length === rows.count;
-  for (const chip of byId('chips').children)
-    chip.setAttribute('aria-pressed',
-      filters.verdicts.has(Number(chip.dataset.verdict)));
-}
-
-function debounce(action, milliseconds) {
-  let timer = 0;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(action, milliseconds);
-  };
+  pressChips(filters.verdicts);
 }
 
 function clearFilters() {
@@ -70,14 +61,6 @@ function select(row, reveal) {
 function choose(row, reveal) {
   select(row, reveal);
   history.replaceState(null, '', '#' + encodeURIComponent(rowName(row)));
-}
-
-function nameInAddress() {
-  try {
-    return decodeURIComponent(location.hash.slice(1));
-  } catch {
-    return '';  // a malformed escape
-  }
 }
 
 function selectByName(name) {
@@ -112,61 +95,13 @@ function setUpFilters() {
 }
 
 function fillChoices() {
-  byId('chips').append(...[MISMATCH, INCOMPLETE, EMPTY, MATCH].map((v) =>
-    el('button', {type: 'button', class: 'chip ' + VERDICTS[v],
-      'data-verdict': v, 'aria-pressed': 'false', onclick: () => {
-        if (!filters.verdicts.delete(v)) filters.verdicts.add(v);
-        applyFilters();
-      }}, el('i', {'aria-hidden': 'true'}, SYMBOLS[v]), VERDICTS[v])));
+  fillChips(filters.verdicts, applyFilters);
   byId('role').append(...ROLES.map((role, i) => [role, i])
     .filter(([, i]) => rows.role.includes(i))
     .map(([role, i]) => el('option', {value: i}, role)));
   byId('group').hidden = page.groups.length < 2;
   byId('group').append(...page.groups.map((g, i) =>
     el('option', {value: i}, 'step ' + g.step + ', rank ' + g.rank)));
-}
-
-function setUpTheme() {
-  const redraw = () => {
-    timeline.draw(filtered);
-    showDetail(table.selected);
-  };
-  byId('theme').addEventListener('click', () => {
-    const root = document.documentElement;
-    const dark = root.dataset.theme
-      ? root.dataset.theme === 'dark'
-      : matchMedia('(prefers-color-scheme: dark)').matches;
-    root.dataset.theme = dark ? 'light' : 'dark';
-    redraw();
-  });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-}
-
-function setUpKeys() {
-  document.addEventListener('keydown', (event) => {
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    if (event.key === '/' && !typing) {
-      event.preventDefault();
-      byId('search').focus();
-    } else if (event.key === 'Escape' && typing) {
-      clearFilters();
-      byId('grid-body').focus();
-    }
-  });
-}
-
-// Printing shows the filtered rows, not the few in view.
-function setUpPrinting() {
-  const most = 300;
-  addEventListener('beforeprint', () => {
-    const count = Math.min(most, table.order.length);
-    byId('grid-body').style.height = count * ROW_HEIGHT + 'px';
-    table.draw();
-  });
-  addEventListener('afterprint', () => {
-    byId('grid-body').style.height = '';
-    table.schedule();
-  });
 }
 
 document.title = 'Assay: ' + page.meta.verdict +
@@ -176,9 +111,12 @@ drawBanner();
 drawDivergence();
 drawLegend();
 setUpFilters();
-setUpTheme();
-setUpKeys();
-setUpPrinting();
+setUpTheme(() => {
+  timeline.draw(filtered);
+  showDetail(table.selected);
+});
+setUpKeys(clearFilters);
+setUpPrinting(table);
 byId('timeline-figure').addEventListener('change', (event) => {
   timeline.key = event.target.value;
   timeline.draw(filtered);

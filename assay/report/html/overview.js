@@ -40,52 +40,21 @@ function verdictSentence(total) {
   return 'Nothing was compared';
 }
 
-function countBar(total) {
-  const bar = el('div', {class: 'bar', 'aria-hidden': 'true'});
-  for (const verdict of [MISMATCH, INCOMPLETE, EMPTY, MATCH]) {
-    const count = page.counts[VERDICTS[verdict]];
-    if (count === 0) continue;
-    const part = el('span', {class: VERDICTS[verdict]});
-    part.style.flexGrow = Math.max(count / total, 0.006);
-    bar.append(part);
-  }
-  return bar;
-}
-
 function drawBanner() {
   const total = VERDICTS.reduce((sum, v) => sum + page.counts[v], 0);
-  const verdict = Math.max(0, VERDICTS.indexOf(page.meta.verdict));
-  const counts = el('div', {class: 'counts'},
-    [MATCH, MISMATCH, INCOMPLETE, EMPTY].map((v) =>
-      el('button', {type: 'button', class: 'count ' + VERDICTS[v],
-        title: 'Show only ' + VERDICTS[v] + ' rows',
-        onclick: () => showOnly(v)},
-      el('b', {}, integer(page.counts[VERDICTS[v]])),
-      el('span', {}, el('i', {'aria-hidden': 'true'}, SYMBOLS[v]),
-        VERDICTS[v]))));
-  byId('banner').classList.add(VERDICTS[verdict]);
-  byId('banner').append(
-    el('div', {class: 'seal', 'aria-hidden': 'true'}, SYMBOLS[verdict]),
-    el('div', {class: 'verdict'}, el('h1', {}, VERDICTS[verdict]),
-      el('p', {}, verdictSentence(total)),
-      el('p', {class: 'hint'}, scopeText())),
-    el('div', {class: 'tally'}, countBar(total), counts), notices() ?? '');
+  fillBanner({verdict: VERDICTS.indexOf(page.meta.verdict),
+    counts: page.counts, sentence: verdictSentence(total), hint: scopeText(),
+    what: 'rows', onCount: showOnly, notices: noticeLines()});
 }
 
-function notices() {
+function noticeLines() {
   const lines = [...page.meta.warnings];
   if (page.meta.interrupted)
     lines.unshift('Interrupted: rows that were not reached are incomplete.');
   if (page.meta.omitted > 0)
     lines.unshift(plural(page.meta.omitted, 'matching row') +
       ' left out of this page; the json and csv reports have them.');
-  if (lines.length === 0) return null;
-  const shown = 4;
-  const items = (list) => el('ul', {}, list.map((line) => el('li', {}, line)));
-  return el('div', {class: 'notices'}, items(lines.slice(0, shown)),
-    lines.length > shown && el('details', {},
-      el('summary', {}, integer(lines.length - shown) + ' more warnings'),
-      items(lines.slice(shown))));
+  return lines;
 }
 
 const KIND_TEXT = {
