@@ -9,7 +9,7 @@ build_packages=(
   g++ cmake ninja-build ccache pkg-config git
   libhwy-dev libtbb-dev libfmt-dev libcli11-dev
   nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libdeflate-dev libxxhash-dev
-  libxlsxwriter-dev libjs-chart.js libopenmpi-dev openmpi-bin
+  libxlsxwriter-dev libsqlite3-dev libjs-chart.js libopenmpi-dev openmpi-bin
   libgtest-dev libgmock-dev librapidcheck-dev
 )
 test_packages=(python3 python3-venv chromium chromium-driver clang

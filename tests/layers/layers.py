@@ -35,7 +35,7 @@ EXCEPTIONS = {
 # Third-party headers must stay out of ours.
 FORBIDDEN_IN_HEADERS = re.compile(
     r"^\s*#include\s+<(fmt|CLI|rapidjson|nlohmann|yaml-cpp|tbb|xlsxwriter|xxhash|"
-    r"zlib|libdeflate|hwy|dnnl|gtest|mpi)")
+    r"zlib|libdeflate|hwy|dnnl|gtest|mpi|sqlite3)")
 OURS = re.compile(r'^\s*#include\s+"assay/([a-z]+)/')
 
 
