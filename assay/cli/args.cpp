@@ -170,9 +170,16 @@ void add_command(CLI::App& parent, Command& command, Outcome* outcome) {
   CLI::App* sub = parent.add_subcommand(command.name(), command.summary());
   sub->footer("Examples:\n" + command.examples());
   if (!command.subcommands().empty()) {
-    sub->require_subcommand(1);
+    Command* fallback = command.default_verb();
+    sub->require_subcommand(fallback ? 0 : 1, 1);
     for (const auto& member : command.subcommands()) {
       add_command(*sub, *member, outcome);
+    }
+    if (fallback) {
+      sub->final_callback([outcome, sub, fallback] {
+        if (!sub->get_subcommands().empty()) return;
+        outcome->code = run_guarded(*fallback);
+      });
     }
     return;
   }
@@ -198,9 +205,11 @@ CompletionCommand describe(Command& command) {
 class CommandGroup : public Command {
  public:
   CommandGroup(std::string name, std::string summary,
-               std::vector<std::unique_ptr<Command>> members)
+               std::vector<std::unique_ptr<Command>> members,
+               std::string default_verb)
       : name_(std::move(name)),
         summary_(std::move(summary)),
+        default_verb_(std::move(default_verb)),
         members_(std::move(members)) {}
 
   std::string name() const override { return name_; }
@@ -217,9 +226,15 @@ class CommandGroup : public Command {
   std::span<const std::unique_ptr<Command>> subcommands() const override {
     return members_;
   }
+  Command* default_verb() const override {
+    for (const auto& member : members_) {
+      if (member->name() == default_verb_) return member.get();
+    }
+    return nullptr;
+  }
 
  private:
-  std::string name_, summary_;
+  std::string name_, summary_, default_verb_;
   std::vector<std::unique_ptr<Command>> members_;
 };
 
@@ -255,9 +270,10 @@ int run_command_line(const std::vector<std::string>& arguments,
 
 std::unique_ptr<Command> make_command_group(
     std::string name, std::string summary,
-    std::vector<std::unique_ptr<Command>> members) {
+    std::vector<std::unique_ptr<Command>> members, std::string default_verb) {
   return std::make_unique<CommandGroup>(std::move(name), std::move(summary),
-                                        std::move(members));
+                                        std::move(members),
+                                        std::move(default_verb));
 }
 
 std::vector<CompletionCommand> describe(

@@ -54,14 +54,18 @@ class Command {
   virtual std::span<const std::unique_ptr<Command>> subcommands() const {
     return {};
   }
+  // The verb that a group runs where none is named; null: one has to be.
+  virtual Command* default_verb() const { return nullptr; }
 };
 
 // A verb whose first argument is a verb of its own: `assay api scan`. Its
 // members are commands with arguments, not groups again. Its examples are
-// theirs.
+// theirs. `default_verb` names the member that runs, without arguments, where
+// none is named; "": one has to be.
 std::unique_ptr<Command> make_command_group(
     std::string name, std::string summary,
-    std::vector<std::unique_ptr<Command>> members);
+    std::vector<std::unique_ptr<Command>> members,
+    std::string default_verb = "");
 
 // What a shell completes, as data.
 struct CompletionOption {

@@ -1,14 +1,12 @@
 // `assay compare`: the main job.
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "assay/base/error.h"
+#include "assay/cli/color_flag.h"
 #include "assay/cli/commands.h"
 #include "assay/cli/exit_code.h"
+#include "assay/cli/history_flag.h"
 #include "assay/cli/interrupt.h"
 #include "assay/cli/progress.h"
 #include "assay/cli/read_flags.h"
@@ -17,6 +15,7 @@
 #include "assay/compare/compare.h"
 #include "assay/kernels/kernels.h"
 #include "assay/report/csv.h"
+#include "assay/report/history/history_of_comparison.h"
 #include "assay/report/html.h"
 #include "assay/report/json.h"
 #include "assay/report/junit.h"
@@ -64,23 +63,28 @@ class CompareCommand : public Command {
     read_.declare(args);
     args.flag("-a,--all", "list every row, not only the worst", &all_);
     args.flag("-q,--quiet", "print one line", &quiet_);
-    args.option("--color", "WHEN", "auto, always or never", &color_);
+    color_.declare(args);
   }
 
   int run() override {
     // What can be refused is refused before the work.
     kernels();  // an unknown ASSAY_ISA
-    const bool color = wants_color();
+    const bool color = color_.wanted();
     check_report_paths({{"--html", html_},
                         {"--json", json_ == "-" ? "/dev/stdout" : json_},
                         {"--csv", csv_},
                         {"--xlsx", xlsx_},
                         {"--junit", junit_}},
                        {golden_, target_});
+    history_.check();
+    const std::string began = utc_time();
     const std::atomic<bool>* stop = install_interrupt_handler();
     Comparison result = compare(stop);
     if (json_ != "-") print(result, color);
     write_reports(result);
+    const std::string kept =
+        history_.add([&] { return history_of(result, began); });
+    if (!quiet_ && json_ != "-") print_text(kept);
     const int code = result.interrupted ? 130 : exit_code(result.verdict);
     discard(std::move(result));
     return code;
@@ -97,6 +101,7 @@ class CompareCommand : public Command {
     report("--csv", "write CSV with msprobe's columns and ours", &csv_);
     report("--xlsx", "write a spreadsheet", &xlsx_);
     report("--junit", "write JUnit XML", &junit_);
+    history_.declare(args);
   }
 
   Comparison compare(const std::atomic<bool>* stop) {
@@ -131,8 +136,7 @@ class CompareCommand : public Command {
     if (!junit_.empty()) write_junit(result, junit_);
     if (html_.empty()) return;
     write_html(result, html_);
-    if (!quiet_ && json_ != "-") std::printf("report: %s\n", html_.c_str());
-    flush_output();
+    if (!quiet_ && json_ != "-") print_text("report: " + html_ + "\n");
   }
 
   void print(const Comparison& result, bool color) const {
@@ -141,32 +145,16 @@ class CompareCommand : public Command {
     options.all = all_;
     options.quiet = quiet_;
     options.columns = terminal_columns();
-    const std::string text = render_terminal(result, options);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    flush_output();
-  }
-
-  static void flush_output() {
-    if (std::fflush(stdout) != 0) {
-      throw Error(Code::kUnreadable, "cannot write to the standard output");
-    }
-  }
-
-  bool wants_color() const {
-    if (color_ == "always") return true;
-    if (color_ == "never") return false;
-    if (color_ != "auto") {
-      throw Error(Code::kUsage,
-                  "--color: '" + color_ + "' is not auto, always or never");
-    }
-    return ::isatty(1) != 0 && std::getenv("NO_COLOR") == nullptr;
+    print_text(render_terminal(result, options));
   }
 
   std::string golden_, target_, standard_ = "assay", map_, baseline_;
   std::vector<std::string> only_, noise_;
-  std::string html_, json_, csv_, xlsx_, junit_, color_ = "auto";
+  std::string html_, json_, csv_, xlsx_, junit_;
   bool fuzzy_ = false, all_ = false, quiet_ = false;
   ReadFlags read_;
+  ColorFlag color_;
+  HistoryFlag history_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ std::unique_ptr<Command> make_conform_command() {
   members.push_back(make_conform_collect_command());
   members.push_back(make_conform_run_command());
   members.push_back(make_conform_loop_command());
+  members.push_back(make_conform_report_command());
   members.push_back(make_conform_pack_command());
   members.push_back(make_conform_unpack_command());
   return make_command_group(

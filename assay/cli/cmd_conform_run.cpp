@@ -9,6 +9,7 @@
 #include "assay/cli/conform_flags.h"
 #include "assay/cli/exit_code.h"
 #include "assay/cli/interrupt.h"
+#include "assay/cli/run_reports.h"
 #include "assay/compare/divergence.h"
 #include "assay/conform/collect.h"
 #include "assay/conform/report/run_json.h"
@@ -31,7 +32,7 @@ class ConformRunCommand : public Command {
     if (collects_)
       return "  assay conform loop --reference reference --target cpu\n"
              "  assay conform loop --reference torch --target cpu --module "
-             "linear\n";
+             "linear --html run.html\n";
     return "  assay conform run --goldens cuda.goldens --target 'python3 -m "
            "assay.worker --provider te --device npu'\n"
            "  assay conform run --goldens goldens --target cpu --only "
@@ -54,6 +55,7 @@ class ConformRunCommand : public Command {
     args.option("--slower", "RATIO",
                 "how many times as long is worth a warning (1.5)", &slower_);
     flags_.declare(args);
+    reports_.declare(args);
   }
   int run() override;
 
@@ -67,6 +69,7 @@ class ConformRunCommand : public Command {
   std::string output_ = "assay-run";
   std::string baseline_, slower_ = "1.5";
   ConformFlags flags_;
+  RunReports reports_;
 };
 
 std::string ConformRunCommand::command() const {
@@ -84,7 +87,8 @@ bool ConformRunCommand::collect(const conform::RunOptions& options) const {
                          conform::parse_worker_command(reference_), goldens_);
   }
   if (!flags_.quiet() || !collected.failures.empty())
-    fmt::print("{}", conform::summary(collected, goldens_));
+    fmt::print(reports_.takes_stdout() ? stderr : stdout, "{}",
+               conform::summary(collected, goldens_));
   return !collected.interrupted;
 }
 
@@ -96,6 +100,10 @@ int ConformRunCommand::run() {
       throw Error(Code::kUsage, "--goldens: expected a store or a pack");
     goldens_ = (std::filesystem::path(output_) / "goldens").string();
   }
+  // Reports may go beside run.json; the run makes the folder anyway.
+  std::error_code ignored;
+  std::filesystem::create_directories(output_, ignored);
+  reports_.check({goldens_});
   const std::atomic<bool>* stop = install_interrupt_handler();
   const conform::WorkerCommand target = conform::parse_worker_command(target_);
   const conform::RunOptions options = flags_.options(stop);
@@ -113,7 +121,7 @@ int ConformRunCommand::run() {
   }
   if (!baseline_.empty()) conform::compare_times(baseline, slower, result);
   conform::write_run(result, std::filesystem::path(output_) / "run.json");
-  fmt::print("{}", conform::summary(result));
+  reports_.write(result, flags_.quiet());
   return result.interrupted ? 130 : exit_code(result.verdict);
 }
 

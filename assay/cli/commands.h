@@ -13,6 +13,7 @@ std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();
 std::unique_ptr<Command> make_api_command();
+std::unique_ptr<Command> make_history_command();
 std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
 
@@ -20,6 +21,7 @@ std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_conform_collect_command();
 std::unique_ptr<Command> make_conform_run_command();
 std::unique_ptr<Command> make_conform_loop_command();
+std::unique_ptr<Command> make_conform_report_command();
 std::unique_ptr<Command> make_conform_pack_command();
 std::unique_ptr<Command> make_conform_unpack_command();
 

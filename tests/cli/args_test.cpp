@@ -43,6 +43,11 @@ std::vector<std::unique_ptr<Command>> commands() {
   std::vector<std::unique_ptr<Command>> all;
   all.push_back(std::make_unique<Fake>("compare"));
   all.push_back(make_command_group("api", "the group", std::move(members)));
+  std::vector<std::unique_ptr<Command>> listed;
+  listed.push_back(std::make_unique<Fake>("add"));
+  listed.push_back(std::make_unique<Fake>("list"));
+  all.push_back(make_command_group("log", "a group that lists",
+                                   std::move(listed), "list"));
   return all;
 }
 
@@ -70,6 +75,15 @@ TEST(CommandGroup, RunsTheMemberAndNothingElse) {
   EXPECT_THAT(seen, ElementsAre("scan", "a", "b", "-o f"));
   EXPECT_EQ(run({"compare", "a"}), 7);
   EXPECT_THAT(seen, ElementsAre("compare", "a", "-o "));
+}
+
+TEST(CommandGroup, RunsItsDefaultVerbWhereNoneIsNamed) {
+  EXPECT_EQ(run({"log"}), 7);
+  EXPECT_THAT(seen, ElementsAre("list", "-o "));
+  EXPECT_EQ(run({"log", "add", "x"}), 7);
+  EXPECT_THAT(seen, ElementsAre("add", "x", "-o "));
+  EXPECT_THAT(error_of({"log", "lst"}), HasSubstr("did you mean list?"));
+  EXPECT_THAT(error_of({"log", "--frobnicate"}), HasSubstr("assay log --help"));
 }
 
 TEST(CommandGroup, NamesOfCommandsAreWordsAfterTheFirst) {
@@ -102,7 +116,7 @@ TEST(CommandGroup, HelpShowsMembersAndTheirExamples) {
 
 TEST(CommandGroup, IsDescribedWithItsMembers) {
   const std::vector<CompletionCommand> all = describe(commands());
-  ASSERT_EQ(all.size(), 2u);
+  ASSERT_EQ(all.size(), 3u);
   EXPECT_TRUE(all[0].subcommands.empty());
   ASSERT_EQ(all[1].subcommands.size(), 2u);
   EXPECT_EQ(all[1].subcommands[0].name, "scan");

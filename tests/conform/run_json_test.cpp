@@ -108,6 +108,11 @@ TEST(RunJson, HasTheDocumentedKeys) {
   EXPECT_EQ(run["modules"][2]["cases"][0]["checks"][0]["norm_l2"], "inf");
 }
 
+TEST(RunJson, LooksLikeTheExample) {
+  EXPECT_EQ(text_of(run_sample()),
+            read_text(std::string(ASSAY_TEST_DATA) + "/conform/run.json"));
+}
+
 TEST(RunJson, ReadsBackWhatItWrote) {
   const RunResult run = run_sample();
   const std::string text = text_of(run);

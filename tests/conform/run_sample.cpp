@@ -153,12 +153,13 @@ RunResult run_sample() {
 }
 
 std::vector<ApiName> scanned_sample() {
-  return {{"transformer_engine.pytorch.ops.GELU", 12},
-          {"transformer_engine.pytorch.LayerNormMLP", 7},
-          {"transformer_engine.pytorch.Linear", 80},
-          {"transformer_engine.pytorch.ops.Linear", 0},
-          {kHostile, 1},
-          {"transformer_engine.common.recipe.Format", 20}};
+  return {{"transformer_engine.pytorch.ops.GELU", 12, {"gelu"}},
+          {"transformer_engine.pytorch.LayerNormMLP", 7, {"layernorm_mlp"}},
+          {"transformer_engine.pytorch.module.Linear", 5, {"linear"}},
+          {"transformer_engine.pytorch.Linear", 75, {"linear"}},
+          {"transformer_engine.pytorch.ops.Linear", 0, {}},
+          {kHostile, 1, {kHostile}},
+          {"transformer_engine.common.recipe.Format", 20, {"manifest 2.20"}}};
 }
 
 RunResult large_run(int count) {

@@ -13,7 +13,8 @@ import pytest
 
 from paths import ASSAY
 
-VERBS = ["compare", "inspect", "convert", "api", "doctor", "completion"]
+VERBS = ["compare", "inspect", "convert", "conform", "history", "api",
+         "doctor", "completion"]
 
 
 def save(path, array):

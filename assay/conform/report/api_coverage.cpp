@@ -19,6 +19,12 @@ std::int64_t uses(const std::vector<ApiName>& names) {
   return total;
 }
 
+std::set<std::string> modules(const RunResult& run) {
+  std::set<std::string> names;
+  for (const ModuleResult& module : run.modules) names.insert(module.module);
+  return names;
+}
+
 }  // namespace
 
 ApiCoverage api_coverage(const RunResult& run, std::vector<ApiName> scanned) {
@@ -27,9 +33,12 @@ ApiCoverage api_coverage(const RunResult& run, std::vector<ApiName> scanned) {
   const std::vector<std::string> list = guarded_api(run);
   std::set<std::string> unknown(list.begin(), list.end());
   ApiCoverage coverage;
+  const std::set<std::string> ran = modules(run);
   for (ApiName& name : scanned) {
     const bool guarded =
-        std::binary_search(list.begin(), list.end(), name.name);
+        std::binary_search(list.begin(), list.end(), name.name) ||
+        std::any_of(name.guards.begin(), name.guards.end(),
+                    [&](const std::string& g) { return ran.contains(g); });
     unknown.erase(name.name);
     auto& names = guarded ? coverage.guarded : coverage.unguarded;
     if (!names.empty() && names.back().name == name.name)
@@ -53,7 +62,9 @@ std::vector<ApiName> read_scanned_api(const std::filesystem::path& scan) {
   fields.each("apis", [&](const RunFields& api) {
     names.push_back(
         {api.text("name"),
-         api.integer("uses", 0, std::numeric_limits<std::int32_t>::max())});
+         api.integer("uses", 0, std::numeric_limits<std::int32_t>::max()),
+         api.find("guarded_by") ? api.texts("guarded_by")
+                                : std::vector<std::string>()});
   });
   return names;
 }

@@ -14,20 +14,22 @@ namespace assay::conform {
 struct ApiName {
   std::string name;
   std::int64_t uses = 0;
+  std::vector<std::string> guards;  // modules and manifests, says the scan
 };
 
-// All sorted by name, each once.
+// By this run, that is; all sorted by name, each once.
 struct ApiCoverage {
-  std::vector<ApiName> guarded;      // of the scan, and of some module
-  std::vector<ApiName> unguarded;    // of the scan alone
+  std::vector<ApiName> guarded;
+  std::vector<ApiName> unguarded;    // or by what is not part of the run
   std::vector<std::string> unknown;  // of a module, but not of the scan
   std::int64_t total() const {
     return static_cast<std::int64_t>(guarded.size() + unguarded.size());
   }
 };
 
-// A module guards the names that its `api` lists, wherever the run was cut
-// down to a few of its cases or none of them matches.
+// A module of the run guards what the scan says of it, and the names that its
+// `api` lists; also where the run was cut down to a few of its cases or none of
+// them matches.
 ApiCoverage api_coverage(const RunResult& run, std::vector<ApiName> scanned);
 
 // The names of what `assay api scan --json` wrote. Throws Error{kUnreadable,

@@ -121,6 +121,7 @@ void append_names(std::string& out, const std::vector<ApiName>& names) {
     JsonScope object(array.element(), '{');
     object.text("name", name.name);
     object.integer("uses", name.uses);
+    append_json_list(object.key("guarded_by"), name.guards);
   }
 }
 

@@ -148,8 +148,8 @@ std::string case_block(const RunResult& run, const CaseResult& c,
     text += fmt::format("   {} of its baseline", ratio_text(c.slower));
   text += "\n  " + safe_text(parameters_text(c.subject.parameters)) + "\n";
   const std::string checks = check_lines(c, options.all);
-  if (!c.message.empty() || checks.empty())
-    text += "  " + safe_text(why(c)) + "\n";
+  const std::string message = checks.empty() ? why(c) : own_message(c);
+  if (!message.empty()) text += "  " + safe_text(message) + "\n";
   text += checks;
   if (!c.log.empty()) text += "  log: " + safe_text(c.log) + "\n";
   const std::string command = again(run, c);

@@ -30,13 +30,21 @@ std::string check_text(const Check& check) {
 
 }  // namespace
 
+const Check* worst_check(const CaseResult& result) {
+  const Check* worst = nullptr;
+  for (const Check& check : result.checks) {
+    if (check.standard.empty() || std::isnan(check.norm_l2)) continue;
+    if (!worst || worse(check, *worst)) worst = &check;
+  }
+  return worst;
+}
+
 WorstCheck worst_check(const ModuleResult& module) {
   WorstCheck worst;
   for (const CaseResult& c : module.cases) {
-    for (const Check& check : c.checks) {
-      if (check.standard.empty() || std::isnan(check.norm_l2)) continue;
-      if (!worst.check || worse(check, *worst.check)) worst = {&c, &check};
-    }
+    const Check* check = worst_check(c);
+    if (check && (!worst.check || worse(*check, *worst.check)))
+      worst = {&c, check};
   }
   return worst;
 }
@@ -66,6 +74,14 @@ std::string why(const CaseResult& result) {
       if (check.verdict == verdict) return check_text(check);
   if (result.verdict == Verdict::kEmpty) return "nothing but empty tensors";
   return result.verdict == Verdict::kMatch ? "" : "no reason recorded";
+}
+
+std::string own_message(const CaseResult& result) {
+  for (const Check& check : result.checks)
+    if (check.verdict != Verdict::kMatch && !check.text.empty() &&
+        result.message.ends_with(check.text))
+      return "";
+  return result.message;
 }
 
 std::string parameters_text(const Parameters& parameters) {

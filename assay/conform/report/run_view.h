@@ -19,6 +19,7 @@ struct WorstCheck {
   const Check* check = nullptr;
 };
 WorstCheck worst_check(const ModuleResult& module);
+const Check* worst_check(const CaseResult& result);
 
 // Sums of the times and maxima of the memory that its cases took.
 struct Cost {
@@ -33,6 +34,9 @@ std::string again(const RunResult& run, const CaseResult& result);
 
 // Why it is no match, one line: its message, or the first check that decided.
 std::string why(const CaseResult& result);
+
+// Its message, "" where one of its checks says the same.
+std::string own_message(const CaseResult& result);
 
 // "bias=true dtype=bfloat16", strings without quotes.
 std::string parameters_text(const Parameters& parameters);

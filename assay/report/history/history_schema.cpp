@@ -109,6 +109,8 @@ void prepare_history(const Database& db, bool writable) {
     transaction.commit();
     return;
   }
+  if (is_empty(db))
+    throw Error(Code::kUnreadable, printable(db.name()) + ": no run yet");
   check_application(db);
   check_version(db, db.integer("PRAGMA user_version"));
   check_tables(db);

@@ -94,8 +94,8 @@ std::string changes_of(const HistoryDiff& diff, Change change,
   return text;
 }
 
-std::string version_line(const char* what, const std::string& before,
-                         const std::string& after) {
+std::string change_of(const char* what, const std::string& before,
+                      const std::string& after) {
   if (before == after) return "";
   return fmt::format("{} {} -> {}\n", what, safe_text(before),
                      safe_text(after));
@@ -109,11 +109,12 @@ std::string diff_head(const HistoryDiff& diff, bool color) {
     text +=
         fmt::format("run {}, {}: {}   {}\n", run->number, safe_text(run->began),
                     verdict_text(*run, color), counts_text(*run));
+  const HistoryRun &a = diff.before, &b = diff.after;
   return text +
-         version_line("golden", diff.before.golden_version,
-                      diff.after.golden_version) +
-         version_line("target", diff.before.target_version,
-                      diff.after.target_version);
+         change_of("golden", side(a.golden, a.golden_version),
+                   side(b.golden, b.golden_version)) +
+         change_of("target", side(a.target, a.target_version),
+                   side(b.target, b.target_version));
 }
 
 }  // namespace

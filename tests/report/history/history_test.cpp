@@ -169,6 +169,10 @@ TEST(History, RefusesWhatIsNoHistory) {
   EXPECT_EQ(code_of(fresh("absent.db"), History::Mode::kRead, &what),
             Code::kUnreadable);
   EXPECT_THAT(what, HasSubstr("no history yet"));
+  std::ofstream(fresh("empty.db")).flush();
+  EXPECT_EQ(code_of(scratch("empty.db"), History::Mode::kRead, &what),
+            Code::kUnreadable);
+  EXPECT_THAT(what, HasSubstr("no run yet"));
   EXPECT_FALSE(std::filesystem::exists(scratch("absent.db")));
   EXPECT_EQ(code_of(scratch("absent.db").parent_path(), History::Mode::kRead),
             Code::kUnreadable);

@@ -62,7 +62,7 @@ function seconds(value) {
     : figure(value * 1e6) + ' µs';
 }
 
-const times = (value) => Number.isNaN(value) ? '–' : figure(value) + '×';
+const times = (value) => Number.isNaN(value) ? '–' : figure(value, 2) + '×';
 
 // Lower-case text that the search looks in, made on first use.
 const searchText = (() => {

@@ -17,14 +17,16 @@ function checkTable(c) {
     figure(toNumber(value)));
   const row = (check) => [
     el('tr', {class: check.verdict}, el('th', {scope: 'row',
-      title: [rankText(check.rank), check.standard].filter(Boolean).join(', ')},
+      title: [rankText(check.rank), check.standard, check.text]
+        .filter(Boolean).join(', ')},
     el('i', {'aria-label': check.verdict},
       SYMBOLS[VERDICTS.indexOf(check.verdict)]),
     el('span', {}, check.name,
       (c.ranks > 1 || check.rank !== 0) &&
         el('small', {}, rankText(check.rank)))),
     number(check.norm_l2), number(check.max_abs), number(check.ulp_max)),
-    check.text && el('tr', {class: 'why ' + check.verdict},
+    check.text && check.verdict !== 'match' &&
+      el('tr', {class: 'why ' + check.verdict},
       el('td', {colspan: 4}, check.criterion &&
         el('span', {class: 'tag'}, check.criterion), ' ', check.text,
       check.index !== undefined &&
@@ -84,8 +86,10 @@ function showDetail(i) {
     return;
   }
   const c = cases[i];
-  // The checks below say it where the case has no message of its own.
-  const reason = c.message ?? '';
+  // Left out where one of the checks below says the same.
+  const told = (check) => check.verdict !== 'match' && check.text &&
+    c.message?.endsWith(check.text);
+  const reason = c.checks.some(told) ? '' : c.message ?? '';
   pane.replaceChildren(...[
     el('div', {class: 'detail-head'}, badge(c.code),
       el('span', {class: 'hint'}, [ENDING_TEXT[c.ending], c.tier,

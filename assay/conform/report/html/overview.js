@@ -154,7 +154,9 @@ function drawStale() {
 
 function nameList(title, names, open) {
   const item = (n) => el('li', {}, el('code', {}, n.name ?? n),
-    n.uses > 0 && el('small', {}, plural(n.uses, 'use')));
+    n.uses !== undefined && el('small', {},
+      [n.guarded_by.join(', '), plural(n.uses, 'use')].filter(Boolean)
+        .join(' · ')));
   return el('details', {open}, el('summary', {}, title + ' ',
     el('b', {}, integer(names.length))),
   el('ul', {class: 'names'}, names.length ? names.map(item)
