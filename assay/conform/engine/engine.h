@@ -52,6 +52,9 @@ void with_recipe(const std::optional<te::Recipe>& recipe, F&& body) {
 AdapterResult run_grouped_linear(const AdapterCall& call);
 AdapterResult run_layernorm_linear(const AdapterCall& call);
 AdapterResult run_layernorm_mlp(const AdapterCall& call);
+AdapterResult run_cross_entropy(const AdapterCall& call);
+AdapterResult run_fused_activation(const AdapterCall& call);
+AdapterResult run_layernorm(const AdapterCall& call);
 AdapterResult run_linear(const AdapterCall& call);
 AdapterResult run_dot_product_attention(const AdapterCall& call);
 AdapterResult run_multihead_attention(const AdapterCall& call);
@@ -64,5 +67,9 @@ AdapterResult run_fused_optimizer(const AdapterCall& call);
 AdapterResult run_multi_tensor(const AdapterCall& call);
 AdapterResult run_tp_linear(const AdapterCall& call);
 AdapterResult run_ep_all_to_all(const AdapterCall& call);
+AdapterResult run_recompute(const AdapterCall& call);
+AdapterResult run_rmsnorm(const AdapterCall& call);
+AdapterResult run_rope(const AdapterCall& call);
+AdapterResult run_softmax(const AdapterCall& call);
 
 }  // namespace assay::conform

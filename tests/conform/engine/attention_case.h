@@ -1,5 +1,5 @@
 // What tests of adapters of attention share: calls with every parameter of the
-// spec, and runs on both devices.
+// spec.
 #pragma once
 
 #include <string>

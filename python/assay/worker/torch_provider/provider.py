@@ -20,6 +20,8 @@ class TorchProvider:
     def __init__(self, device: str):
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # There is no fill for 4-bit floats, and nothing is read unwritten.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         self._modules = {}
         for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
             module = importlib.import_module(f"{__package__}.{path.stem}")
