@@ -87,7 +87,8 @@ def test_scan_of_the_example(assay):
              if "transformer_engine" in line}
     linear = lines["transformer_engine.pytorch.Linear"]
     assert linear.startswith("numeric") and " 6 in 2 files" in linear
-    assert linear.endswith("linear")  # the conformance module that names it
+    guards = linear.split("files", 1)[1].replace(",", "").split()
+    assert "linear" in guards  # a conformance module that names it
     assert lines["transformer_engine.pytorch.autocast"].startswith("chain")
 
 
@@ -97,7 +98,7 @@ def test_scan_json(assay):
     linear = apis["transformer_engine.pytorch.Linear"]
     assert linear["class"] == "numeric" and linear["why"]
     assert linear["in_manifest"] is True
-    assert linear["guarded_by"] == ["linear"]
+    assert "linear" in linear["guarded_by"]
     assert linear["kinds"] == {"annotation": 1, "call": 1, "isinstance": 1,
                                "subclass": 1, "super-call": 2}
 
