@@ -29,7 +29,7 @@ struct HistoryChange {
 struct DiffLimits {
   double worse = 2;             // times the figure
   double slower = 1.5;          // times the seconds, and
-  double least_seconds = 1e-3;  // that many more
+  double least_seconds = 0.01;  // that many more: start-up noise is less
 };
 
 struct HistoryDiff {

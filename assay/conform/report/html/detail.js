@@ -71,7 +71,7 @@ function costs(c) {
     costView('time', toNumber(c.seconds), toNumber(c.golden_seconds), seconds),
     costView('peak memory', toNumber(c.peak_bytes),
       toNumber(c.golden_peak_bytes), memory),
-    c.slower && el('p', {class: c.slower > 1.2 ? 'slow' : 'hint'},
+    c.slower && el('p', {class: c.slower > 1.5 ? 'slow' : 'hint'},
       times(c.slower) + ' of the time of its baseline')].filter(Boolean);
   return parts.length > 0 && el('div', {class: 'block'},
     el('h3', {}, 'Time and memory'), parts);

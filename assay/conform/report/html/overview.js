@@ -96,7 +96,7 @@ function costCells(module, anySlower) {
     el('td', {}, pairBars(cost.target, cost.golden, seconds)),
     el('td', {class: 'number'}, times(ratio(cost.target, cost.golden))),
     anySlower && el('td', {class: 'number' +
-      (cost.slower > 1.2 ? ' slow' : '')}, times(cost.slower || NaN)),
+      (cost.slower > 1.5 ? ' slow' : '')}, times(cost.slower || NaN)),
     el('td', {class: 'number'}, memory(cost.peak)),
     el('td', {class: 'number'}, times(ratio(cost.peak, cost.goldenPeak)))];
 }
