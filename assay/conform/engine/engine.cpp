@@ -209,6 +209,12 @@ std::span<const Adapter> engine_adapters() {
         "transformer_engine_torch.scaled_aligned_causal_masked_softmax_"
         "forward"},
        run_softmax},
+      {"ep_all_to_all",
+       1,
+       {"transformer_engine.pytorch.ep.ep_prepare",
+        "transformer_engine.pytorch.ep.ep_dispatch",
+        "transformer_engine.pytorch.ep.ep_combine"},
+       run_ep_all_to_all},
   };
   return kAdapters;
 }
