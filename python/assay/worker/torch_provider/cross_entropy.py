@@ -52,7 +52,9 @@ def run(call: Call) -> Result:
 
     ls = call.label_smoothing
     lse = top + torch.log(total)
-    loss = (1 - ls) * (lse - at_target) + ls * (lse - mean)
+    loss = (1 - ls) * (lse - at_target)
+    if ls > 0:  # 0 times the infinity that a -inf makes of the mean is no 0
+        loss = loss + ls * (lse - mean)
     loss = torch.where(counted, loss, torch.zeros_like(loss))
     d_loss = call.inputs["d_loss"]
     if call.reduce_loss:
