@@ -1,5 +1,6 @@
 # The whole interface: every target installs what it needs, builds and runs.
-#   make demo        compare two real dumps, print the verdict, write the report
+#   make demo        compare two real dumps, print the verdict, write the report;
+#                    hold two implementations to the goldens of a third
 #   make test        build and run every test
 #   make install     into PREFIX (default /usr/local), for find_package(assay)
 #   make bench       measure against the peers, write build/bench.tsv
@@ -27,6 +28,7 @@ install:
 	@cmake --install build/release --prefix $(PREFIX)
 
 demo: build
+	@tools/bootstrap.sh demo
 	@tools/demo.sh
 
 test:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target needs and is not there yet: Debian packages and a
 # Python virtual environment. Idempotent and quiet; says in one line what it
-# does. Usage: tools/bootstrap.sh build|test|check|bench|fuzz
+# does. Usage: tools/bootstrap.sh build|demo|test|check|bench
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -71,6 +71,11 @@ python_env() {
 
 case "${1:-build}" in
   build) install_packages "${build_packages[@]}" ;;
+  demo)
+    install_packages "${build_packages[@]}" python3 python3-venv
+    python_env build/venv tests/requirements.txt ||
+      echo "bootstrap: no Python environment; what needs it is left out" >&2
+    ;;
   test)
     install_packages "${build_packages[@]}" "${test_packages[@]}"
     python_env build/venv tests/requirements.txt
@@ -85,7 +90,7 @@ case "${1:-build}" in
     python_env build/venv-bench bench/requirements.txt
     ;;
   *)
-    echo "usage: tools/bootstrap.sh build|test|check|bench" >&2
+    echo "usage: tools/bootstrap.sh build|demo|test|check|bench" >&2
     exit 2
     ;;
 esac
