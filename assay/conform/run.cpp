@@ -11,6 +11,7 @@
 #include "assay/base/error.h"
 #include "assay/conform/case_log.h"
 #include "assay/conform/case_run.h"
+#include "assay/conform/exports.h"
 #include "assay/conform/journal.h"
 #include "assay/conform/judge.h"
 #include "assay/conform/scratch.h"
@@ -159,12 +160,16 @@ class Runner {
 
 // One entry for each spec, its cases in the order that make_cases() has.
 std::vector<ModuleResult> by_module(const RunOptions& options,
+                                    const Hello& hello,
                                     std::vector<CaseResult> results) {
   std::vector<ModuleResult> modules;
   std::map<std::string, std::size_t> index;
   for (const Spec& spec : options.specs) {
     index[spec.module] = modules.size();
     modules.push_back({spec.module, options.tier, spec.api, {}, {}});
+    if (!options.only.empty()) continue;
+    if (auto exports = judge_exports(spec, options.tier, hello))
+      modules.back().cases.push_back(std::move(*exports));
   }
   for (CaseResult& result : results)
     modules[index.at(result.subject.module)].cases.push_back(std::move(result));
@@ -203,7 +208,7 @@ RunResult run(const RunOptions& options, const WorkerCommand& target,
                });
   result.interrupted = stopped(options);
   runner.describe_goldens(result);
-  result.modules = by_module(options, std::move(results));
+  result.modules = by_module(options, hello, std::move(results));
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

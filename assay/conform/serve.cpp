@@ -125,8 +125,7 @@ class Server {
     hello.device = reference ? "reference" : "cpu";
     if (te::mpi_available()) hello.launcher = "mpirun";
     for (const Adapter& adapter : engine_adapters())
-      hello.modules[std::string(adapter.module)] = {
-          adapter.version, {adapter.api.begin(), adapter.api.end()}};
+      hello.modules[std::string(adapter.module)] = {adapter.version, {}};
     hello.environment = {{"isa", kernels().isa}, {"threads", thread_count()}};
     return hello;
   }

@@ -111,13 +111,15 @@ FAULTS = {
         "linear", "linear",
         '"save_original_input": False',
         '"save_original_input": True'),
-    # The name is left out of what the worker says that it exports.
+    # The provider says which names it exports, and leaves one out.
     "export_missing": Fault(
         "rmsnorm", "provider",
-        '"api": self._exports(name)',
-        '"api": [path for path in self._exports(name)\n'
-        '                        if path != "transformer_engine.pytorch.'
-        'RMSNorm"]'),
+        '{"adapter": module.ADAPTER}',
+        '{"adapter": module.ADAPTER, "api": [path for path in\n'
+        '                       importlib.import_module(\n'
+        '                           "assay.worker.te_provider." + name).API\n'
+        '                       if path != "transformer_engine.pytorch.'
+        'RMSNorm"]}'),
 }
 
 

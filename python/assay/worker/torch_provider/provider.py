@@ -29,7 +29,7 @@ class TorchProvider:
                 self._modules[path.stem] = module
 
     def modules(self) -> dict[str, dict[str, typing.Any]]:
-        return {name: {"adapter": module.ADAPTER, "api": module.API}
+        return {name: {"adapter": module.ADAPTER}
                 for name, module in self._modules.items()}
 
     def environment(self) -> dict[str, typing.Any]:
