@@ -13,6 +13,7 @@
 #include "assay/conform/scratch.h"
 #include "assay/conform/store.h"
 #include "assay/conform/tensor_file.h"
+#include "assay/conform/value_shown.h"
 
 namespace assay::conform {
 namespace {
@@ -65,8 +66,8 @@ class Collector {
     if (run.ending != Ending::kCompared) return fail(c, run);
     if (!run.outcome.ok() && !run.outcome.unsupported() &&
         !run.outcome.refused()) {
-      run.message =
-          fmt::format("{}: {}", run.outcome.error, run.outcome.message);
+      run.message = fmt::format("{}: {}", one_line(run.outcome.error),
+                                one_line(run.outcome.message));
       return fail(c, run);
     }
     if (run.outcome.ok() && job.spec->deterministic) {

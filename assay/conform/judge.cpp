@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "assay/base/text.h"
 #include "assay/conform/judge_contract.h"
 #include "assay/conform/judge_outputs.h"
 #include "assay/conform/judge_tensor.h"
+#include "assay/conform/value_shown.h"
 
 namespace assay::conform {
 namespace {
@@ -21,7 +21,7 @@ void conclude(CaseResult& result, Ending ending, Verdict verdict,
 }
 
 std::string shown(const Outcome& side) {
-  return fmt::format("{}: {}", printable(side.error), printable(side.message));
+  return fmt::format("{}: {}", one_line(side.error), one_line(side.message));
 }
 
 // Where a side lacks it or fails by itself, nothing is said about the port.
@@ -29,10 +29,10 @@ bool settled_by_failure(const Outcome& golden, const Outcome& target,
                         CaseResult& result) {
   if (target.unsupported()) {
     conclude(result, Ending::kUnsupported, Verdict::kIncomplete,
-             "the target lacks it: " + printable(target.message));
+             "the target lacks it: " + one_line(target.message));
   } else if (golden.unsupported()) {
     conclude(result, Ending::kUnsupported, Verdict::kIncomplete,
-             "the golden lacks it: " + printable(golden.message));
+             "the golden lacks it: " + one_line(golden.message));
   } else if (!target.ok() && !target.refused()) {
     conclude(result, Ending::kFailed, Verdict::kMismatch,
              "the target failed: " + shown(target));

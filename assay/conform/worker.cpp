@@ -155,6 +155,8 @@ WorkerReply WorkerClient::understand(std::int64_t id, const std::string& line) {
                   fmt::format("answer to request {}, expected "
                               "{}",
                               reply.answer.id, id));
+  if (reply.answer.peak_bytes == 0)
+    reply.answer.peak_bytes = process_->peak_bytes();
   reply.log = process_->log().text();
   return reply;
 }

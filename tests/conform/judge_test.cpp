@@ -274,6 +274,13 @@ TEST(Judge, Refusals) {
   }
 }
 
+TEST(Judge, MessagesOfAWorkerAreOneLine) {
+  Outcome no = failure("ValueError");
+  no.message = "n: \"2\"\n\x1b[31m red \xc2\x9b\t\r end\n";
+  const CaseResult result = judged(simple(), outcome({{"y", floats({1})}}), no);
+  EXPECT_THAT(result.message, HasSubstr("ValueError: n: \"2\" [31m red end"));
+}
+
 TEST(Judge, TheSecondRunGivesTheSameBytes) {
   const Outcome first = outcome({{"y", floats({0.0F, 1})}});
   EXPECT_EQ(judged(simple(), first, first, &first).verdict, Verdict::kMatch);
