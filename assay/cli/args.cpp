@@ -31,6 +31,11 @@ class CliArgs : public Args {
                    std::vector<std::string>* values, Completes) override {
     app_->add_option(name, *values, help)->required();
   }
+  void optional_positionals(const std::string& name, const std::string& help,
+                            std::vector<std::string>* values,
+                            Completes) override {
+    app_->add_option(name, *values, help);
+  }
   void flag(const std::string& names, const std::string& help,
             bool* value) override {
     app_->add_flag(names, *value, help);
@@ -72,6 +77,11 @@ class DescribingArgs : public Args {
   }
   void positionals(const std::string&, const std::string&,
                    std::vector<std::string>*, Completes completes) override {
+    out_->positionals.push_back(completes);
+  }
+  void optional_positionals(const std::string&, const std::string&,
+                            std::vector<std::string>*,
+                            Completes completes) override {
     out_->positionals.push_back(completes);
   }
   void flag(const std::string& names, const std::string& help, bool*) override {

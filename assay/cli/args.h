@@ -28,6 +28,11 @@ class Args {
   virtual void positionals(const std::string& name, const std::string& help,
                            std::vector<std::string>* values,
                            Completes completes = Completes::kPath) = 0;
+  // Any number of values, none too.
+  virtual void optional_positionals(
+      const std::string& name, const std::string& help,
+      std::vector<std::string>* values,
+      Completes completes = Completes::kNothing) = 0;
   virtual void flag(const std::string& names, const std::string& help,
                     bool* value) = 0;
   virtual void option(const std::string& names, const std::string& metavar,

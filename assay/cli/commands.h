@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
 
 // The verbs of `assay conform`.
+std::unique_ptr<Command> make_conform_cases_command();
 std::unique_ptr<Command> make_conform_collect_command();
 std::unique_ptr<Command> make_conform_run_command();
 std::unique_ptr<Command> make_conform_loop_command();

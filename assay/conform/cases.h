@@ -33,6 +33,16 @@ struct Case {
 // ones. The same list for the same spec, everywhere.
 std::vector<Case> make_cases(const Spec& spec, Tier tier);
 
+// What an input of a case is, before it is drawn.
+struct InputFacts {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::int64_t bytes = 0;
+};
+// Of the inputs that are there. Throws Error{kUsage} naming spec, case and
+// input, also for more than 4 GiB.
+std::map<std::string, InputFacts> input_facts(const Spec& spec, const Case& c);
+
 using TensorMap = std::map<std::string, Tensor>;
 
 // Draws every input of a case: contiguous, on the CPU. A function of spec and

@@ -21,41 +21,63 @@ std::uint64_t key_of(const Spec& spec, const Case& c, const Input& input) {
   return hash128(to_json(text)).low;
 }
 
-DType dtype_of(const Input& input, const Case& c, const Draw& draw) {
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw Error(Code::kUsage, where + ": " + what);
+}
+
+std::string where_of(const Spec& spec, const Case& c, const Input& input) {
+  return fmt::format("{}: {}: input {}", spec.path, c.id, input.name);
+}
+
+bool is_present(const Input& input, const Case& c) {
+  return !input.when || input.when->holds(c.parameters);
+}
+
+DType dtype_of(const Input& input, const Case& c, const std::string& where) {
   const Value value = input.dtype.evaluate(c.parameters);
   const std::optional<DType> found =
       value.is_text() ? parse_dtype(value.text()) : std::nullopt;
   if (!found)
-    draw.fail(fmt::format("dtype {}, expected one such as 'bfloat16'",
-                          printable(to_json(value))));
+    fail(where, fmt::format("dtype {}, expected one such as 'bfloat16'",
+                            printable(to_json(value))));
   return *found;
 }
 
-Shape shape_of(const Input& input, const Case& c, const Draw& draw) {
+Shape shape_of(const Input& input, const Case& c, const std::string& where) {
   Shape shape;
   for (const Expression& expression : input.shape) {
     const Value size = expression.evaluate(c.parameters);
     if (!size.is_integer() || size.integer() < 0)
-      draw.fail(fmt::format("dimension {} is {}, expected a size",
-                            printable(expression.text()),
-                            printable(to_json(size))));
+      fail(where,
+           fmt::format("dimension {} is {}, expected a size",
+                       printable(expression.text()), printable(to_json(size))));
     shape.push_back(size.integer());
   }
   return shape;
 }
 
+InputFacts facts_of(const Input& input, const Case& c,
+                    const std::string& where) {
+  InputFacts facts;
+  facts.dtype = dtype_of(input, c, where);
+  facts.shape = shape_of(input, c, where);
+  const std::optional<std::int64_t> count = checked_numel(facts.shape);
+  const std::optional<std::int64_t> bytes =
+      count ? storage_bytes(facts.dtype, *count) : std::nullopt;
+  if (!bytes || *bytes > kMaxBytes)
+    fail(where, fmt::format("shape {} of {} is more than {}",
+                            assay::to_string(facts.shape),
+                            traits(facts.dtype).name, human_bytes(kMaxBytes)));
+  facts.bytes = *bytes;
+  return facts;
+}
+
 Tensor draw_input(const Spec& spec, const Case& c, const Input& input) {
   Draw draw;
-  draw.where = fmt::format("{}: {}: input {}", spec.path, c.id, input.name);
-  draw.dtype = dtype_of(input, c, draw);
-  draw.shape = shape_of(input, c, draw);
-  const std::optional<std::int64_t> count = checked_numel(draw.shape);
-  const std::optional<std::int64_t> bytes =
-      count ? storage_bytes(draw.dtype, *count) : std::nullopt;
-  if (!bytes || *bytes > kMaxBytes)
-    draw.fail(fmt::format("shape {} of {} is more than {}",
-                          assay::to_string(draw.shape), traits(draw.dtype).name,
-                          human_bytes(kMaxBytes)));
+  draw.where = where_of(spec, c, input);
+  const InputFacts facts = facts_of(input, c, draw.where);
+  draw.dtype = facts.dtype;
+  draw.shape = facts.shape;
   const Value kind = input.values.kind.evaluate(c.parameters);
   const ValueKind* found =
       kind.is_text() ? find_value_kind(kind.text()) : nullptr;
@@ -70,7 +92,7 @@ Tensor draw_input(const Spec& spec, const Case& c, const Input& input) {
     draw.options[name] = expression.evaluate(c.parameters);
 
   Tensor tensor = Tensor::zeros(draw.dtype, draw.shape);
-  draw.numel = *count;
+  draw.numel = tensor.numel();
   draw.data = tensor.mutable_data();
   draw.key = key_of(spec, c, input);
   if (draw.numel > 0 && fits) found->draw(draw);
@@ -79,10 +101,18 @@ Tensor draw_input(const Spec& spec, const Case& c, const Input& input) {
 
 }  // namespace
 
+std::map<std::string, InputFacts> input_facts(const Spec& spec, const Case& c) {
+  std::map<std::string, InputFacts> facts;
+  for (const Input& input : spec.inputs)
+    if (is_present(input, c))
+      facts.emplace(input.name, facts_of(input, c, where_of(spec, c, input)));
+  return facts;
+}
+
 TensorMap make_inputs(const Spec& spec, const Case& c) {
   TensorMap inputs;
   for (const Input& input : spec.inputs) {
-    if (input.when && !input.when->holds(c.parameters)) continue;
+    if (!is_present(input, c)) continue;
     inputs.emplace(input.name, draw_input(spec, c, input));
   }
   return inputs;
@@ -91,8 +121,8 @@ TensorMap make_inputs(const Spec& spec, const Case& c) {
 std::vector<std::string> strided_inputs(const Spec& spec, const Case& c) {
   std::vector<std::string> names;
   for (const Input& input : spec.inputs) {
-    const bool present = !input.when || input.when->holds(c.parameters);
-    if (present && input.strided && input.strided->holds(c.parameters))
+    if (is_present(input, c) && input.strided &&
+        input.strided->holds(c.parameters))
       names.push_back(input.name);
   }
   return names;
