@@ -11,6 +11,7 @@
 #include "assay/base/text.h"
 #include "assay/cli/commands.h"
 #include "assay/cli/exit_code.h"
+#include "assay/cli/manifest_file.h"
 #include "assay/cli/report_paths.h"
 #include "assay/conform/api/contract_report.h"
 #include "assay/conform/api/inventory_text.h"
@@ -41,21 +42,6 @@ void write_text(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
-}
-
-// A file, or the name of a shipped manifest: nvte-2.20.
-ApiManifest read_manifest(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path shipped =
-      conform::shared_folder() / "specs/api" / (name + ".json");
-  const bool is_name = name.find('/') == std::string::npos;
-  fs::path path = name;
-  if (is_name && !fs::exists(path, ignored) && fs::exists(shipped, ignored)) {
-    path = shipped;
-  }
-  return conform::parse_api_manifest(conform::read_json_file(path),
-                                     path.string());
 }
 
 std::string described(const ApiManifest& manifest) {
