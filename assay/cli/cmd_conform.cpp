@@ -8,6 +8,8 @@ namespace assay {
 std::unique_ptr<Command> make_conform_command() {
   std::vector<std::unique_ptr<Command>> members;
   members.push_back(make_conform_cases_command());
+  members.push_back(make_conform_lint_command());
+  members.push_back(make_conform_new_command());
   members.push_back(make_conform_collect_command());
   members.push_back(make_conform_run_command());
   members.push_back(make_conform_loop_command());

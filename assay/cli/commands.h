@@ -19,6 +19,8 @@ std::unique_ptr<Command> make_completion_command();
 
 // The verbs of `assay conform`.
 std::unique_ptr<Command> make_conform_cases_command();
+std::unique_ptr<Command> make_conform_lint_command();
+std::unique_ptr<Command> make_conform_new_command();
 std::unique_ptr<Command> make_conform_collect_command();
 std::unique_ptr<Command> make_conform_run_command();
 std::unique_ptr<Command> make_conform_loop_command();

@@ -14,7 +14,7 @@ namespace assay::conform {
 // inputs have no size: "-".
 std::string cases_text(const Spec& spec, const std::vector<Case>& cases);
 
-// {"module", "summary", "spec", "tier", "cases": [{"id", "parameters", ...,
+// {"module", "summary", "spec", "tier", "cases": [{"case", "parameters", ...,
 // "inputs": {"x": {"dtype", "shape", "bytes"}}, "strided": ["x"]}]}
 Value cases_json(const Spec& spec, const std::vector<Case>& cases);
 

@@ -105,7 +105,7 @@ struct Spec {
   std::vector<Invalid> invalid;
   Hash128 hash;  // of the text
   // Where things stand in the file: "parameters.tokens", "inputs.x",
-  // "outputs.y", "pinned.0", "invalid.odd_features", "contract", "api", ...
+  // "outputs.y", "pinned.0", "invalid.odd_features", "contract", "api.2", ...
   std::map<std::string, int> lines;
 
   int steps(Tier tier) const {
