@@ -42,11 +42,6 @@ Value finite(double result, int column) {
   return result;
 }
 
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  const std::int64_t quotient = a / b;
-  return quotient - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 Value integer_arithmetic(Symbol symbol, std::int64_t a, std::int64_t b,
                          int column) {
   std::int64_t out = 0;
@@ -69,8 +64,10 @@ Value integer_arithmetic(Symbol symbol, std::int64_t a, std::int64_t b,
     if (symbol == Symbol::kModulo) return 0;
     return integer_arithmetic(Symbol::kSubtract, 0, a, column);
   }
-  const std::int64_t quotient = floor_quotient(a, b);
-  return symbol == Symbol::kModulo ? Value(a - quotient * b) : Value(quotient);
+  const std::int64_t rest = a % b;
+  const bool rounds_down = rest != 0 && (a < 0) != (b < 0);
+  if (symbol == Symbol::kModulo) return rounds_down ? rest + b : rest;
+  return a / b - rounds_down;
 }
 
 // CPython's float_divmod: % has the sign of b, // is a whole number.

@@ -159,7 +159,7 @@ ConfigNode ConfigNode::parse(const std::string& text,
     return std::move(*root);
   } catch (const YAML::Exception& e) {
     throw Error(Code::kUsage, fmt::format("{}:{}: not valid YAML: {}", origin,
-                                          e.mark.line + 1, e.msg));
+                                          e.mark.line + 1, printable(e.msg)));
   }
 }
 
