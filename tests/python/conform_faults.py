@@ -89,11 +89,11 @@ FAULTS = {
         "linear", "linear",
         "bias_gradient(dy, bias)",
         "bias_gradient(dy if call.recipe in ('none', 'delayed')\n"
-        "                               else gemm._operand(dy, 'grad_output')"
+        "                               else gemm.operand(dy, 'grad_output')"
         ".row, bias)"),
     "sum_split_over_k_in_bf16": Fault(
         "linear", "recipes",
-        "y = quantized_x.row @ quantized_w.row.T",
+        "y = product(quantized_x.row, quantized_w.row.T)",
         "k = quantized_x.row.shape[1] // 2\n"
         "        y = sum((quantized_x.row[:, part] @ quantized_w.row[:, part]"
         ".T).to(torch.bfloat16).float()\n"

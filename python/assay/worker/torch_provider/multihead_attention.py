@@ -1,6 +1,7 @@
 """multihead_attention: projections, norms and RoPE of q and k, attention,
 projection. In float32; what a module gives on, and its gradient, is rounded to
-the dtype (`rounded`)."""
+the dtype (`rounded`). Recipes quantise the operands of the projections; delayed
+scaling those of a norm before it that have not been rounded."""
 
 from __future__ import annotations
 
@@ -9,8 +10,11 @@ import typing
 
 import torch
 
-from assay.worker.call import Call, Result, Unsupported, state_dict_contract
+from assay.worker.call import Call, Result, state_dict_contract
 from assay.worker.torch_provider import dot_product_attention
+from assay.worker.torch_provider.graph import Product
+from assay.worker.torch_provider.recipes import (Products, histories,
+                                                 products_of)
 from assay.worker.torch_provider.rounding import Rounded
 
 ADAPTER = 1
@@ -85,12 +89,23 @@ def positions(call: Call, lengths: list[int]) -> torch.Tensor:
     return within.repeat(len(lengths))
 
 
+def gemms_of(call: Call) -> dict[str, Products]:
+    """Of every projection, by the name of its module."""
+    names = ["qkv", "proj"]
+    if call.attention_type == "cross":
+        names = ["query_layer", "key_value", "proj"]
+    if call.input_layernorm:
+        names[0] = {"qkv": "layernorm_qkv",
+                    "query_layer": "layernorm_query"}[names[0]]
+    return {name: products_of(call, 1)[0] for name in names}
+
+
 class Layer:
     """The module, its parameters leaves of the graph."""
 
-    def __init__(self, call: Call):
-        self.call = call
-        self.leaves = {name: t.float().requires_grad_()
+    def __init__(self, call: Call, gemms: dict[str, Products]):
+        self.call, self.gemms = call, gemms
+        self.leaves = {name: t.detach().float().requires_grad_()
                        for name, t in call.inputs.items()}
 
     def rounded(self, x: torch.Tensor) -> torch.Tensor:
@@ -106,13 +121,13 @@ class Layer:
         return torch.cat(parts) if parts else None
 
     def linear(self, x: torch.Tensor, prefix: str) -> torch.Tensor:
-        weight = self.parameter(prefix, "weight")
-        y = self.rounded(x) @ weight.T
-        bias = self.parameter(prefix, "bias")
-        return self.rounded(y if bias is None else y + bias)
+        return self.rounded(Product.apply(
+            x, self.parameter(prefix, "weight"),
+            self.parameter(prefix, "bias"), self.gemms[prefix]))
 
     def norm(self, x: torch.Tensor, kind: str, weight: torch.Tensor | None,
-             bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+             bias: torch.Tensor | None, eps: float,
+             rounds: bool = True) -> torch.Tensor:
         x = self.rounded(x)
         if kind == "LayerNorm":
             x = x - x.mean(-1, keepdim=True)
@@ -121,15 +136,19 @@ class Layer:
                 squares.mean(-1, keepdim=True))
         y = x * torch.rsqrt(size + eps)
         y = y if weight is None else y * weight
-        return self.rounded(y if bias is None else y + bias)
+        return Rounded.apply(y if bias is None else y + bias,
+                             self.call.torch_dtype, rounds)
 
     def layer_norm(self, x: torch.Tensor, prefix: str) -> torch.Tensor:
+        """Rounded where anybody but delayed scaling sees the result."""
+        rounds = (self.call.recipe != "delayed"
+                  or self.call.return_layernorm_output)
         weight = self.leaves[f"{prefix}.layer_norm_weight"]
         if self.call.zero_centered_gamma:
             weight = 1 + weight
         return self.norm(x, self.call.normalization, weight,
                          self.leaves.get(f"{prefix}.layer_norm_bias"),
-                         LAYER_EPS)
+                         LAYER_EPS, rounds)
 
     def head_norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
         if self.call.qk_norm_type == "none":
@@ -170,7 +189,7 @@ class Layer:
         return list(heads.split(counts, -2))
 
     def project(self) -> tuple[list[torch.Tensor], torch.Tensor | None]:
-        call, x, z = self.call, self.leaves["x"], None
+        call, x, z = self.call, self.rounded(self.leaves["x"]), None
         heads, groups = call.num_attention_heads, call.num_gqa_groups
         cross = call.attention_type == "cross"
         prefix = "query_layer" if cross else "qkv"
@@ -180,7 +199,8 @@ class Layer:
         first = self.linear(x, prefix)
         if not cross:
             return self.split(first, [heads, groups, groups]), z
-        second = self.linear(self.leaves["encoder_output"], "key_value")
+        second = self.linear(self.rounded(self.leaves["encoder_output"]),
+                             "key_value")
         return [first.unflatten(-1, (heads, -1)),
                 *self.split(second, [groups, groups])], z
 
@@ -202,18 +222,20 @@ def shaped(call: Call, t: torch.Tensor) -> torch.Tensor:
     return dot_product_attention.shaped(call, t, call.q_lengths)
 
 
-def run(call: Call) -> Result:
-    dot_product_attention.check(call)
-    if call.recipe != "none":
-        raise Unsupported(f"recipe {call.recipe}")
-    layer = Layer(call)
+def run_step(call: Call, step: int, result: Result,
+             gemms: dict[str, Products]) -> None:
+    layer = Layer(call, gemms)
     y, z = layer.forward()
+    for gemm in gemms.values():
+        gemm.update_forward()
     loss = (y * call.inputs["dy"].float()).sum()
     values = {"y": shaped(call, y)}
     if call.return_layernorm_output:
         loss = loss + (z * call.inputs["d_layernorm_output"].float()).sum()
         values["layernorm_output"] = shaped(call, z)
     loss.backward()
+    for gemm in gemms.values():
+        gemm.update_backward()
     grads = {name: leaf.grad for name, leaf in layer.leaves.items()
              if leaf.grad is not None}
     values["grad.x"] = shaped(call, grads["x"])
@@ -222,15 +244,26 @@ def run(call: Call) -> Result:
     if "encoder_output" in grads:
         values["grad.encoder_output"] = dot_product_attention.shaped(
             call, grads["encoder_output"], call.kv_lengths)
-    result = Result()
-    for step in range(1, call.steps + 1):
-        for name, value in values.items():
-            result.outputs[call.step_name(name, step)] = value.to(
-                call.torch_dtype)
-    parameters = {name: t for name, t in call.inputs.items()
-                  if name not in NO_PARAMETERS}
-    for name, t in parameters.items():
+    for name, value in values.items():
+        result.outputs[call.step_name(name, step)] = value.to(
+            call.torch_dtype)
+    for name, t in parameters_of(call).items():
         result.outputs[f"grad.{name}"] = grads[name].to(t.dtype)
+
+
+def parameters_of(call: Call) -> dict[str, torch.Tensor]:
+    return {name: t for name, t in call.inputs.items()
+            if name not in NO_PARAMETERS}
+
+
+def run(call: Call) -> Result:
+    dot_product_attention.check(call)
+    result, gemms = Result(), gemms_of(call)
+    for step in range(1, call.steps + 1):
+        run_step(call, step, result, gemms)
+    kept = parameters_of(call)
+    for name, gemm in gemms.items():
+        kept.update(histories([gemm], f"{name}."))
     result.contract = {"defaults": DEFAULTS,
-                       "state_dict": state_dict_contract(parameters)}
+                       "state_dict": state_dict_contract(kept)}
     return result

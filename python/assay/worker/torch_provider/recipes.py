@@ -19,7 +19,7 @@ import dataclasses
 import torch
 
 from assay.worker.call import Call, Refused
-from assay.worker.torch_provider import quantize
+from assay.worker.torch_provider import formats, quantize
 from assay.worker.torch_provider.delayed import DelayedState
 from assay.worker.torch_provider.formats import E4M3, E5M2
 from assay.worker.torch_provider.nvfp4 import nvfp4
@@ -59,6 +59,26 @@ def both(make, x: torch.Tensor, **options) -> Operand:
                    make(x, columnwise=True, **options).matrix())
 
 
+TINY, LIFT = 2.0**-64, 2.0**96
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a b in fp32, also where terms of its sums are below 2^-126.
+
+    Each such term would be rounded to a multiple of 2^-149, or flushed to 0,
+    and their sums lost with them. So where the largest product of two
+    elements is below TINY, the smaller factor is taken LIFT times: a power of
+    two, hence exact, and nothing overflows, for that factor is below
+    sqrt(TINY) and the products below TINY LIFT. The inverse rounds each sum
+    once, where it is subnormal. fp64 would do too; not every device has it.
+    """
+    top_a, top_b = formats.amax(a), formats.amax(b)
+    if not top_a * top_b < TINY:
+        return a @ b
+    lifted = (a * LIFT) @ b if top_a <= top_b else a @ (b * LIFT)
+    return lifted * (1 / LIFT)
+
+
 class Products:
     """One weight and its quantisers. `dtype`: of activations."""
 
@@ -79,32 +99,41 @@ class Products:
 
     def fprop(self, x: torch.Tensor, weight: torch.Tensor,
               bias: torch.Tensor | None) -> tuple[torch.Tensor, Saved]:
-        """x in its dtype, or fp32 of an operator before the quantiser that
-        has not rounded: what delayed scaling alone sees unrounded."""
+        """y in the activations' dtype."""
+        y, saved = self.sums(x, weight, bias)
+        return y.to(self.dtype), saved
+
+    def sums(self, x: torch.Tensor, weight: torch.Tensor,
+             bias: torch.Tensor | None, codes: Operand | None = None,
+             ) -> tuple[torch.Tensor, Saved]:
+        """y in fp32, before it is rounded. x in its dtype, or fp32 of an
+        operator before the quantiser that has not rounded: what delayed
+        scaling alone sees unrounded. `codes`: x as somebody else has
+        quantised it."""
         self._check(x, "input")
         self._check(weight, "weight")
-        quantized_x = self._operand(x, "input")
+        quantized_x = self.operand(x, "input") if codes is None else codes
         if not self._keeps_weight or self._weight is None:
-            self._weight = self._operand(weight, "weight")
+            self._weight = self.operand(weight, "weight")
         quantized_w = self._weight
-        y = quantized_x.row @ quantized_w.row.T
+        y = product(quantized_x.row, quantized_w.row.T)
         if bias is not None:
             y = y + self._added(bias)
         saved = Saved(self._kept(x, quantized_x),
                       self._kept(weight, quantized_w), x.shape)
         shape = (*x.shape[:-1], weight.shape[0])
-        return y.to(self.dtype).reshape(shape), saved
+        return y.reshape(shape), saved
 
     def backward(self, dy: torch.Tensor, saved: Saved,
                  ) -> tuple[torch.Tensor, torch.Tensor]:
         """dx in the activations' dtype, dW in fp32."""
         dy = dy if self.recipe == "delayed" else dy.to(self.dtype)
         if self.override == "none":
-            grad = self._operand(dy, "grad_output")
+            grad = self.operand(dy, "grad_output")
         else:
             grad = plain(dy)
-        dx = grad.row @ saved.weight.column
-        dw = grad.column.T @ saved.x.column
+        dx = product(grad.row, saved.weight.column)
+        dw = product(grad.column.T, saved.x.column)
         return dx.to(self.dtype).reshape(saved.x_shape), dw
 
     def update_forward(self) -> None:
@@ -137,7 +166,8 @@ class Products:
             return plain(operand.row.to(self.dtype))
         return operand
 
-    def _operand(self, x: torch.Tensor, role: str) -> Operand:
+    def operand(self, x: torch.Tensor, role: str) -> Operand:
+        """`role`: input, weight or grad_output."""
         backward = role == "grad_output"
         if self.recipe == "delayed":
             state = self.backward_state if backward else self.forward_state
