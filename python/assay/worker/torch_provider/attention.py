@@ -76,12 +76,34 @@ def spread(t: torch.Tensor, heads: int) -> torch.Tensor:
     return t.repeat_interleave(heads // t.shape[0], 0)
 
 
+def of_group(t: torch.Tensor, groups: int) -> torch.Tensor:
+    """The same way back: gradients of all who share a head."""
+    return t.unflatten(0, (groups, -1)).sum(1)
+
+
 def excluded_as_zero(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """p v where a p of exactly 0 takes no part, whatever v holds."""
     if torch.isfinite(v).all():
         return p @ v
     return torch.where(p[..., None] == 0, 0.0,
                        p[..., None] * v[..., None, :, :]).sum(-2)
+
+
+def softmax(logits: torch.Tensor, seen: torch.Tensor,
+            sink: torch.Tensor | None,
+            ) -> tuple[torch.Tensor, torch.Tensor]:
+    """p, and the share [h, sq, 1] of the sink; 0 where nothing is seen."""
+    top = logits.amax(-1, keepdim=True) if logits.shape[-1] else (
+        logits.new_full((*logits.shape[:2], 1), -math.inf))
+    if sink is not None:
+        sink = sink[:, None, None].float().expand_as(top)
+        top = torch.maximum(top, sink)
+    base = torch.where(torch.isneginf(top), 0.0, top)
+    weights = torch.where(seen, torch.exp(logits - base), 0.0)
+    rest = torch.zeros_like(base) if sink is None else torch.exp(sink - base)
+    total = weights.sum(-1, keepdim=True) + rest
+    safe = torch.where(total == 0, 1.0, total)
+    return weights / safe, rest / safe
 
 
 def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float,
@@ -93,19 +115,9 @@ def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float,
     if bias is not None:
         logits = logits + bias
     logits = torch.where(seen, logits, -math.inf)
-    top = logits.amax(-1, keepdim=True) if k.shape[1] else logits.new_full(
-        (*logits.shape[:2], 1), -math.inf)
-    if sink is not None:
-        sink = sink[:, None, None].float().expand_as(top)
-        top = torch.maximum(top, sink)
-    base = torch.where(torch.isneginf(top), 0.0, top)
-    weights = torch.where(seen, torch.exp(logits - base), 0.0)
-    rest = torch.zeros_like(base) if sink is None else torch.exp(sink - base)
-    total = weights.sum(-1, keepdim=True) + rest
-    safe = torch.where(total == 0, 1.0, total)
-    p = weights / safe
+    p, p_sink = softmax(logits, seen, sink)
     out = excluded_as_zero(p, v).to(dtype).float()
-    return Pass(out, logits, p, rest / safe, (q, k, v), scale)
+    return Pass(out, logits, p, p_sink, (q, k, v), scale)
 
 
 @dataclasses.dataclass
@@ -125,10 +137,7 @@ def backward(g: torch.Tensor, done: Pass, groups: int) -> Gradients:
     delta = (g * done.out).sum(-1, keepdim=True)
     dx = torch.where(p == 0, 0.0, p * (dp - delta))
 
-    def of_group(t: torch.Tensor) -> torch.Tensor:
-        return t.unflatten(0, (groups, -1)).sum(1)
-
     return Gradients(done.scale * excluded_as_zero(dx, k),
-                     of_group(done.scale * (dx.transpose(1, 2) @ q)),
-                     of_group(p.transpose(1, 2) @ g), dx,
+                     of_group(done.scale * (dx.transpose(1, 2) @ q), groups),
+                     of_group(p.transpose(1, 2) @ g, groups), dx,
                      -(done.p_sink * delta).sum((1, 2)))
