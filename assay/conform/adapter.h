@@ -53,7 +53,6 @@ struct AdapterResult {
 struct Adapter {
   std::string_view module;
   int version;
-  std::vector<std::string_view> api;  // what of NVTE's API stands behind it
   // Throws Error: kUnsupported where the implementation lacks something that
   // the case asks for, any other where it refuses the arguments.
   AdapterResult (*run)(const AdapterCall& call);

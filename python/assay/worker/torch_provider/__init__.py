@@ -1,5 +1,5 @@
 """The modules as composites of plain PyTorch, written from their formulas.
 
-One file a module, with `ADAPTER` (its version), `API` and `run(call)`. Nothing
+One file a module, with `ADAPTER` (its version) and `run(call)`. Nothing
 of the engine is used: an independent second opinion on any torch device.
 """

@@ -15,7 +15,6 @@ from assay.worker.torch_provider.attention_problem import (Problem,
                                                            put, shaped)
 
 ADAPTER = 1
-API = ["torch.nn.functional.scaled_dot_product_attention"]
 
 # NVTE's constructor, as documented.
 DEFAULTS = {

@@ -14,7 +14,6 @@ from assay.worker.torch_provider.formats import E4M3
 from assay.worker.torch_provider.quantize import Quantized
 
 ADAPTER = 1
-API = ["torch.distributed.all_gather", "torch.distributed.batch_isend_irecv"]
 
 
 def run(call: Call) -> Result:

@@ -19,8 +19,6 @@ from assay.worker.torch_provider.nvfp4 import nvfp4
 from assay.worker.torch_provider.quantize import Quantized
 
 ADAPTER = 1
-API = ["torch.nn.functional.gelu", "torch.nn.functional.silu",
-       "torch.nn.functional.glu"]
 DTYPES = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2,
           "e2m1": torch.float4_e2m1fn_x2}
 HISTORY = 4

@@ -12,7 +12,6 @@ from assay.worker.call import (DTYPES, Call, Refused, Result,
 from assay.worker.torch_provider import formats
 
 ADAPTER = 1
-API = ["torch.optim.AdamW", "torch.optim.Adam", "torch.optim.SGD"]
 
 NAMES = ("a", "b", "empty")
 INV_SCALE = 0.125  # of the capturable form's gradients

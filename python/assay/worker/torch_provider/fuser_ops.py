@@ -23,7 +23,6 @@ from assay.worker.torch_provider.recipes import (Operand, Products, histories,
 from assay.worker.torch_provider.rounding import Rounded
 
 ADAPTER = 1
-API = ["torch.nn.Sequential"]
 GROUPS = 3
 
 DEFAULTS = {

@@ -13,7 +13,6 @@ from assay.worker.torch_provider.recipes import (bias_gradient, histories,
                                                  products_of)
 
 ADAPTER = 1
-API = ["torch.nn.functional.linear"]
 DEFAULTS = {**LINEAR_DEFAULTS, "save_original_input": False,
             "single_grouped_weight": False, "single_grouped_bias": False}
 

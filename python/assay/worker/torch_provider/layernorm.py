@@ -11,7 +11,6 @@ from assay.worker.call import Call, Result, state_dict_contract
 from assay.worker.torch_provider.rmsnorm import DEFAULTS, check
 
 ADAPTER = 1
-API = ["torch.nn.functional.layer_norm"]
 
 
 def run(call: Call) -> Result:

@@ -18,7 +18,6 @@ from assay.worker.torch_provider.recipes import (Products, bias_gradient,
                                                  histories, products_of)
 
 ADAPTER = 1
-API = ["torch.nn.functional.layer_norm", "torch.nn.functional.linear"]
 
 
 def norm_of(call: Call, eps: str = "eps") -> Norm:

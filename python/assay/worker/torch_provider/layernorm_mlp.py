@@ -19,8 +19,6 @@ from assay.worker.torch_provider.recipes import (Products, bias_gradient,
                                                  histories, products_of)
 
 ADAPTER = 1
-API = ["torch.nn.functional.layer_norm", "torch.nn.functional.linear",
-       "torch.nn.functional.gelu"]
 DEFAULTS = {**NORM_LINEAR_DEFAULTS, "activation": "gelu", "checkpoint": False}
 
 

@@ -13,7 +13,6 @@ from assay.worker.torch_provider.recipes import (bias_gradient, histories,
                                                  products_of)
 
 ADAPTER = 2
-API = ["torch.nn.functional.linear"]
 DEFAULTS = {**LINEAR_DEFAULTS, "save_original_input": False}
 PARTS = ("query", "key")  # of parameters_split
 

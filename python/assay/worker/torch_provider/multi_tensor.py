@@ -8,7 +8,6 @@ from assay.worker.call import DTYPES, Call, Refused, Result
 from assay.worker.torch_provider import formats, quantize
 
 ADAPTER = 1
-API = ["torch.mul", "torch.linalg.vector_norm"]
 
 
 def run(call: Call) -> Result:

@@ -18,7 +18,6 @@ from assay.worker.torch_provider.recipes import (Products, histories,
 from assay.worker.torch_provider.rounding import Rounded
 
 ADAPTER = 1
-API = ["torch.nn.functional.multi_head_attention_forward"]
 LAYER_EPS, HEAD_EPS = 1e-5, 1e-6
 
 # NVTE's constructor, as documented.

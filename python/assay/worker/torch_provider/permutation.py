@@ -15,7 +15,6 @@ import torch
 from assay.worker.call import Call, Refused, Result
 
 ADAPTER = 1
-API = ["torch.index_select", "torch.argsort"]
 
 
 @dataclasses.dataclass

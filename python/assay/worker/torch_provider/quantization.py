@@ -12,7 +12,6 @@ from assay.worker.torch_provider.formats import E4M3, E5M2, Format
 from assay.worker.torch_provider.quantize import Quantized
 
 ADAPTER = 1
-API = ["torch.round"]
 
 
 def run(call: Call) -> Result:

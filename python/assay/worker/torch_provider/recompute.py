@@ -19,7 +19,6 @@ from assay.worker.torch_provider.recipes import (Products, bias_gradient,
                                                  histories, products_of)
 
 ADAPTER = 1
-API = ["torch.utils.checkpoint.checkpoint"]
 
 
 @dataclasses.dataclass

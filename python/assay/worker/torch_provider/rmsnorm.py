@@ -7,7 +7,6 @@ import torch
 from assay.worker.call import Call, Refused, Result, state_dict_contract
 
 ADAPTER = 1
-API = ["torch.nn.functional.rms_norm"]
 
 
 def check(call: Call) -> None:

@@ -12,7 +12,6 @@ import torch
 from assay.worker.call import Call, Refused, Result
 
 ADAPTER = 1
-API = []
 
 
 def table(call: Call) -> torch.Tensor:

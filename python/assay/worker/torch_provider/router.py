@@ -13,7 +13,6 @@ import torch
 from assay.worker.call import Call, Refused, Result
 
 ADAPTER = 1
-API = ["torch.topk", "torch.softmax"]
 BINS, LOWER, UPPER = 16, -1.0, 1.0
 
 ENUMS = {"score_function": {"sigmoid": 0, "softmax": 1, "sqrtsoftplus": 2}}

@@ -12,7 +12,6 @@ import torch
 from assay.worker.call import Call, Refused, Result
 
 ADAPTER = 1
-API = ["torch.nn.functional.softmax"]
 MASKED = -10000.0
 
 

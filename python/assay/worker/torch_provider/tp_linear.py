@@ -22,7 +22,6 @@ from assay.worker.torch_provider.recipes import (Products, bias_gradient,
                                                  products_of)
 
 ADAPTER = 1
-API = ["torch.nn.functional.linear", "torch.distributed.all_gather"]
 
 
 @dataclasses.dataclass

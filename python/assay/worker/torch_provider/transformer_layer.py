@@ -19,8 +19,6 @@ from assay.worker.torch_provider.linear_common import (Gradients, finish,
 from assay.worker.torch_provider.recipes import Products, products_of
 
 ADAPTER = 1
-API = ["torch.nn.functional.scaled_dot_product_attention",
-       "torch.nn.functional.layer_norm", "torch.nn.functional.linear"]
 # NVTE's constructor, as documented.
 DEFAULTS = {
     "layernorm_epsilon": 1e-5,
