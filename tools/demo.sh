@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 assay=build/release/bin/assay
 goldens=build/demo-goldens
 report=build/demo-report.html
+conform_report=build/demo-conform.html
 
 # shown NAME ARGUMENT...: prints the command as a person would type it, runs it.
 shown() {
@@ -26,7 +27,8 @@ echo
 rm -rf "$goldens"
 shown conform collect --worker reference --goldens "$goldens" || exit 1
 echo
-shown conform run --goldens "$goldens" --target cpu -o build/demo-cpu || {
+shown conform run --goldens "$goldens" --target cpu -o build/demo-cpu \
+  --html "$conform_report" || {
   echo "demo: the engine's fast kernels do not conform" >&2
   exit 1
 }
@@ -36,7 +38,8 @@ if ! "$ASSAY_PYTHON" -c 'import torch, safetensors' 2>/dev/null; then
   exit 0
 fi
 echo
-shown conform run --goldens "$goldens" --target torch -o build/demo-torch
+shown conform run --goldens "$goldens" --target torch -o build/demo-torch \
+  --html "$conform_report"
 code=$?
 [ "$code" = 0 ] || echo "demo: plain PyTorch does not conform" >&2
 exit "$code"

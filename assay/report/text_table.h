@@ -12,9 +12,14 @@ namespace assay {
 class TextTable {
  public:
   enum class Align { kLeft, kRight };
+  // What gives way where lines would be too long, in this order: the ends of
+  // kYield, down to 8 columns; whole columns, the last one first, but for kCut;
+  // the middle of texts of kCut, down to 12.
+  enum class Tight { kCut, kYield, kDrop };
   struct Column {
     std::string title;
     Align align = Align::kLeft;
+    Tight tight = Tight::kCut;
   };
 
   explicit TextTable(std::vector<Column> columns);
@@ -25,8 +30,8 @@ class TextTable {
   void row(Verdict verdict, std::vector<std::string> cells);
 
   // Header and rows, each ended by a newline. Columns without a single cell
-  // are left out. Where lines would be longer than `width` columns (0: any
-  // length), the widest column of text gives way, down to 12.
+  // are left out. Lines keep to `width` columns (0: any length) as far as
+  // columns give way.
   std::string render(std::size_t width, bool color) const;
 
  private:
@@ -35,7 +40,9 @@ class TextTable {
     bool tinted;
     Verdict verdict;
   };
+  std::vector<std::size_t> natural_widths() const;
   std::vector<std::size_t> widths(std::size_t width) const;
+  bool narrow(std::vector<std::size_t>& widths, Tight which) const;
   std::string render(const Line& line, const std::vector<std::size_t>& widths,
                      bool color) const;
 

@@ -84,6 +84,30 @@ TEST(RunTerminal, TableKeepsToTheWidth) {
   }
 }
 
+TEST(RunTerminal, NarrowTablesKeepNamesThatAreTyped) {
+  RunResult run = run_sample();
+  run.modules.resize(2);
+  run.modules[1].module = "dot_product_attention";
+  run.modules[1].cases[0].checks[0].name = "grad.self_attention.key.weight";
+  RunTextOptions options;
+  options.columns = 100;
+  const std::string text = render_run(run, nullptr, options);
+  const std::string table = text.substr(0, text.find("\n\nmismatch"));
+  EXPECT_THAT(table, HasSubstr("\ndot_product_attention  "));
+  EXPECT_THAT(table, HasSubstr(" small-3f09a1c2  "));
+}
+
+TEST(RunTerminal, EmptyCasesAreNoFailures) {
+  RunResult run = run_sample();
+  run.modules.resize(1);
+  run.modules[0].cases[1].verdict = Verdict::kEmpty;
+  conclude(run);
+  const std::string text = render_run(run, nullptr);
+  EXPECT_THAT(text, HasSubstr("match   1 case agrees, 1 more is empty\n"));
+  EXPECT_THAT(text, HasSubstr("empty 1   pass rate 100 %\n"));
+  EXPECT_THAT(text, HasSubstr("1/1      1  100 %"));
+}
+
 TEST(RunTerminal, AnEmptyRunHasPassedNothing) {
   RunResult run;
   conclude(run);

@@ -74,22 +74,29 @@ std::string ratio_text(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:.2f}x", ratio) : "";
 }
 
-std::string worst_text(const WorstCheck& worst) {
-  if (!worst.check) return "";
-  return worst.check->name + " " + worst.subject->subject.id;
+// "" for none: a column that has nothing to say is left out.
+std::string some(std::int64_t count) {
+  return count > 0 ? human_count(count) : "";
+}
+
+TextTable empty_module_table() {
+  using Tight = TextTable::Tight;
+  return TextTable({{"module"},
+                    {"match", Align::kRight},
+                    {"differ", Align::kRight},
+                    {"incompl.", Align::kRight},
+                    {"empty", Align::kRight},
+                    {"pass", Align::kRight},
+                    {"rel. L2", Align::kRight},
+                    {"worst case"},
+                    {"tensor", Align::kLeft, Tight::kYield},
+                    {"time", Align::kRight},
+                    {"slower", Align::kRight},
+                    {"peak", Align::kRight, Tight::kDrop}});
 }
 
 std::string module_table(const RunResult& run, const RunTextOptions& options) {
-  TextTable table({{"module"},
-                   {"match", Align::kRight},
-                   {"differ", Align::kRight},
-                   {"incompl.", Align::kRight},
-                   {"pass", Align::kRight},
-                   {"rel. L2", Align::kRight},
-                   {"worst"},
-                   {"time", Align::kRight},
-                   {"slower", Align::kRight},
-                   {"peak", Align::kRight}});
+  TextTable table = empty_module_table();
   for (const ModuleResult& module : run.modules) {
     const Tally counts = tally(module);
     const WorstCheck worst = worst_check(module);
@@ -98,11 +105,12 @@ std::string module_table(const RunResult& run, const RunTextOptions& options) {
     if (!one_tier(run)) name += " " + std::string(to_string(module.tier));
     table.row(
         module.verdict,
-        {name, human_count(counts.match) + "/" + human_count(counts.total()),
-         human_count(counts.mismatch), human_count(counts.incomplete),
+        {name, human_count(counts.match) + "/" + human_count(tested(counts)),
+         some(counts.mismatch), some(counts.incomplete), some(counts.empty),
          percent_text(pass_rate(counts)),
          worst.check ? format_figure(worst.check->norm_l2) : "-",
-         worst_text(worst), human_seconds(spent.seconds),
+         worst.check ? worst.subject->subject.id : "",
+         worst.check ? worst.check->name : "", human_seconds(spent.seconds),
          ratio_text(spent.slower),
          spent.peak_bytes > 0 ? human_bytes(spent.peak_bytes) : ""});
   }

@@ -156,9 +156,10 @@ std::string verdict_sentence(const RunResult& run) {
   switch (run.verdict) {
     case Verdict::kMatch:
       if (all.empty > 0)
-        return human_count(all.match) + of_all +
-               " agree, the "
-               "others are empty";
+        return plural(all.match, "case") +
+               (all.match == 1 ? " agrees, " : " agree, ") +
+               human_count(all.empty) +
+               (all.empty == 1 ? " more is empty" : " more are empty");
       return "all " + plural(all.total(), "case") + " agree";
     case Verdict::kMismatch:
       return human_count(all.mismatch) + of_all +
@@ -173,10 +174,12 @@ std::string verdict_sentence(const RunResult& run) {
   return human_count(all.incomplete) + of_all + " could not be compared";
 }
 
+std::int64_t tested(const Tally& tally) { return tally.total() - tally.empty; }
+
 double pass_rate(const Tally& tally) {
-  return tally.total() == 0 ? 0
+  return tested(tally) == 0 ? 0
                             : static_cast<double>(tally.match) /
-                                  static_cast<double>(tally.total());
+                                  static_cast<double>(tested(tally));
 }
 
 std::string percent_text(double share) {

@@ -58,7 +58,10 @@ bool tells_little(Ending ending);
 // "all 8 cases agree", "3 of 8 cases differ", "nothing was compared".
 std::string verdict_sentence(const RunResult& run);
 
-// Share of cases that match, of all cases. 0 where there is none.
+// Cases that have something to compare: all but the empty ones, which are
+// evidence neither for nor against. What could not be compared is among them.
+std::int64_t tested(const Tally& tally);
+// Share of those that match. 0 where there is none.
 double pass_rate(const Tally& tally);
 // "97.5 %": rounded down, so that 100 % means every one.
 std::string percent_text(double share);

@@ -23,8 +23,9 @@ function verdictSentence() {
   if (c.incomplete > 0) return integer(c.incomplete) + of +
     ' could not be compared';
   if (page.verdict !== 'match') return 'Not every module was run to its end';
-  return c.empty > 0 ? integer(c.match) + of + ' agree, the others are empty'
-    : 'All ' + plural(c.total, 'case') + ' agree';
+  if (c.empty === 0) return 'All ' + plural(c.total, 'case') + ' agree';
+  return plural(c.match, 'case') + (c.match === 1 ? ' agrees, ' : ' agree, ') +
+    integer(c.empty) + ' more ' + (c.empty === 1 ? 'is' : 'are') + ' empty';
 }
 
 // How cases ended that were not compared: never part of what passed.
@@ -40,8 +41,11 @@ function percent(share) {
   return tenths === 1000 ? '100 %' : (tenths / 10).toFixed(1) + ' %';
 }
 
+// Of the cases that have something to compare: empty ones are evidence
+// neither for nor against.
+const tested = (counts) => counts.total - counts.empty;
 const passRate = (counts) =>
-  percent(counts.total ? counts.match / counts.total : 0);
+  percent(tested(counts) ? counts.match / tested(counts) : 0);
 
 function drawBanner() {
   const notes = [...page.warnings];
@@ -116,7 +120,7 @@ function drawModules() {
     module.tier === 'real' && el('small', {}, 'real'))),
   el('td', {}, countBar(module.counts)),
   el('td', {class: 'number', title: countsText(module.counts)},
-    integer(module.counts.match) + '/' + integer(module.counts.total)),
+    integer(module.counts.match) + '/' + integer(tested(module.counts))),
   el('td', {class: 'number'}, passRate(module.counts)),
   worstCell(module), ...costCells(module, anySlower));
   byId('modules').append(
