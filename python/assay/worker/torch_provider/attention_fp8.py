@@ -28,7 +28,7 @@ from assay.worker.torch_provider.delayed import DelayedState
 from assay.worker.torch_provider.formats import E4M3, E5M2
 from assay.worker.torch_provider.recipes import HISTORY
 
-Tensors = "list[torch.Tensor]"
+Tensors = list[torch.Tensor]
 # Slots of the histories, three for each of NVTE's three products of attention.
 FORWARD = {"qkv": 2, "out": 3, "s": 8}
 BACKWARD = {"d_qkv": 0, "d_out": 3, "dx": 5}
