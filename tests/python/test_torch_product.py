@@ -24,9 +24,9 @@ def factors(exponent_a: int, exponent_b: int) -> tuple:
     return (small(7, 96) * 2.0**exponent_a, small(96, 5) * 2.0**exponent_b)
 
 
-@pytest.mark.parametrize("exponents", [(-120, -29), (-29, -120), (-75, -75), (-77, -77),
-                                       (-149, 0), (-64, -60), (3, 4),
-                                       (-149, 120), (120, -149), (-140, -140)])
+@pytest.mark.parametrize("exponents", [
+    (-120, -29), (-29, -120), (-75, -75), (-77, -77), (-149, 0), (-64, -60),
+    (3, 4), (-149, 120), (120, -149), (-140, -140)])
 def test_is_the_exact_sum_rounded_once(exponents):
     a, b = factors(*exponents)
     assert torch.equal(product(a, b), (a.double() @ b.double()).float())
