@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -75,6 +76,22 @@ const std::map<std::string, std::string>& mpi_environment() {
   return kEnvironment;
 }
 
+// "python3 -m assay.worker", whatever stands around it: ours, wherever the
+// package lies.
+bool is_ours_in_python(const std::vector<std::string>& words) {
+  const auto at = std::find(words.begin(), words.end(), "assay.worker");
+  return at != words.end() && at != words.begin() && *(at - 1) == "-m";
+}
+
+// Without a Python side of this program the interpreter may have one.
+std::map<std::string, std::string> python_environment() {
+  try {
+    return python_side().environment();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> split_command_line(std::string_view text) {
@@ -109,6 +126,8 @@ WorkerCommand parse_worker_command(const std::string& text) {
     command.arguments = split_command_line(text);
     if (command.arguments[0] == "assay")
       command.arguments[0] = this_program().string();
+    if (is_ours_in_python(command.arguments))
+      command.environment = python_environment();
   }
   return command;
 }

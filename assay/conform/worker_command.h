@@ -22,7 +22,7 @@ std::vector<std::string> split_command_line(std::string_view text);
 
 // `reference` and `cpu`: this program's engine. `torch` and `te`: the Python
 // worker of that provider. Everything else is a command line, in which
-// `assay` is this program too.
+// `assay` is this program too, and `python3 -m assay.worker` finds its package.
 WorkerCommand parse_worker_command(const std::string& text);
 
 // The same for a case of several ranks, by the launcher of the worker's hello

@@ -181,6 +181,14 @@ TEST(WorkerCommand, NamesThisProgramForItsOwnEngine) {
               ElementsAre(self, "worker", "--provider", "reference"));
   EXPECT_THAT(parse_worker_command("assay worker --provider cpu").arguments,
               ElementsAre(self, "worker", "--provider", "cpu"));
+  // Our Python worker finds its package, others keep their own.
+  const auto with = [](const char* text) {
+    return parse_worker_command(text).environment;
+  };
+  EXPECT_EQ(with("python3 -m assay.worker --provider te --device npu"),
+            with("te"));
+  EXPECT_EQ(with("nice -n 5 python3 -m assay.worker").count("PYTHONPATH"), 1u);
+  EXPECT_TRUE(with("python3 -m mine.worker assay.worker").empty());
   EXPECT_THAT(parse_worker_command("./assay x").arguments,
               ElementsAre("./assay", "x"));
 }

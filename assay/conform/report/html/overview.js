@@ -107,7 +107,9 @@ function costCells(module, anySlower) {
 
 function drawModules() {
   const anySlower = page.modules.some((m) => m.cases.some((c) => c.slower));
-  const head = [['module'], ['cases'], ['', 'n'], ['pass', 'n'],
+  const anyEmpty = page.modules.some((m) => m.counts.empty);
+  const head = [['module'], ['cases'], ['match', 'n'],
+    ...(anyEmpty ? [['empty', 'n']] : []), ['pass', 'n'],
     ['worst rel. L2, tensor, case'], ['time', 'n'], [''], ['/ golden', 'n'],
     ...(anySlower ? [['/ baseline', 'n']] : []), ['peak', 'n'],
     ['/ golden', 'n']];
@@ -121,6 +123,8 @@ function drawModules() {
   el('td', {}, countBar(module.counts)),
   el('td', {class: 'number', title: countsText(module.counts)},
     integer(module.counts.match) + '/' + integer(tested(module.counts))),
+  anyEmpty && el('td', {class: 'number'}, module.counts.empty
+    ? integer(module.counts.empty) : ''),
   el('td', {class: 'number'}, passRate(module.counts)),
   worstCell(module), ...costCells(module, anySlower));
   byId('modules').append(
