@@ -41,5 +41,9 @@ echo
 shown conform run --goldens "$goldens" --target torch -o build/demo-torch \
   --html "$conform_report"
 code=$?
-[ "$code" = 0 ] || echo "demo: plain PyTorch does not conform" >&2
+case "$code" in
+  0) ;;
+  4) echo "demo: plain PyTorch was not compared in everything" >&2 ;;
+  *) echo "demo: plain PyTorch does not conform" >&2 ;;
+esac
 exit "$code"
