@@ -47,24 +47,29 @@ def parameters_of(function: typing.Any) -> list[inspect.Parameter] | None:
         return None
 
 
-def call_named(function: typing.Any,
-               arguments: dict[str, typing.Any]) -> typing.Any:
+def call_named(function: typing.Any, arguments: dict[str, typing.Any],
+               neutral: dict[str, typing.Any] | None = None) -> typing.Any:
     """Calls with arguments in the order of NVTE's signature, by name where the
     function takes them so and by position where it does not: bindings of C++
     functions often know no names.
 
     An argument that the signature lacks is an Unsupported, never dropped: the
-    case would compute something else.
+    case would compute something else. `neutral`: values that ask for nothing,
+    left out where the signature is older than they are.
     """
     parameters = parameters_of(function)
     if parameters is None:
-        return function(*arguments.values())
+        return call_binding(function, arguments)
+    arguments = without_neutral(parameters, arguments, neutral or {})
     by_name = {p.name for p in parameters if p.kind in
                (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    if any(p.kind == p.VAR_KEYWORD for p in parameters):
+    kinds = {p.kind for p in parameters}
+    # (*args, **kwargs) is what autograd functions show, and take no names.
+    by_place = kinds & {inspect.Parameter.POSITIONAL_ONLY,
+                        inspect.Parameter.VAR_POSITIONAL}
+    if inspect.Parameter.VAR_KEYWORD in kinds and not by_place:
         by_name |= arguments.keys()
-    only_by_place = [p for p in parameters if p.kind == p.POSITIONAL_ONLY]
-    if only_by_place or any(p.kind == p.VAR_POSITIONAL for p in parameters):
+    if by_place:
         named = {k: v for k, v in arguments.items() if k in by_name}
         placed = [v for k, v in arguments.items() if k not in by_name]
         return function(*placed, **named)
@@ -73,6 +78,32 @@ def call_named(function: typing.Any,
         name = getattr(function, "__qualname__", function)
         raise Unsupported(f"{name} takes no {', '.join(sorted(unknown))}")
     return function(**arguments)
+
+
+def call_binding(function: typing.Any,
+                 arguments: dict[str, typing.Any]) -> typing.Any:
+    """By position. pybind11 says with these words that no overload takes the
+    arguments: another release's signature."""
+    try:
+        return function(*arguments.values())
+    except TypeError as error:
+        if "incompatible function arguments" in str(error):
+            name = getattr(function, "__name__", function)
+            raise Unsupported(f"{name} takes no ({', '.join(arguments)})"
+                              ) from None
+        raise
+
+
+def without_neutral(parameters: list[inspect.Parameter],
+                    arguments: dict[str, typing.Any],
+                    neutral: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL, p.POSITIONAL_ONLY)
+           for p in parameters):
+        return arguments
+    names = {p.name for p in parameters}
+    return {name: value for name, value in arguments.items()
+            if name in names or name not in neutral
+            or value != neutral[name]}
 
 
 def defaults_of(function: typing.Any,

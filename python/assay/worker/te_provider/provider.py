@@ -12,10 +12,6 @@ import torch
 from assay.worker.call import Call, Result, Unsupported
 from assay.worker.te_provider.api import resolve
 
-# Files of this folder that are no modules of conformance.
-SHARED = {"__init__", "provider", "api", "recipes", "modules"}
-
-
 class TeProvider:
     launcher = "self"
 
@@ -27,9 +23,9 @@ class TeProvider:
         self.implementation = "transformer_engine"
         self._modules = {}
         for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
-            if path.stem not in SHARED:
-                self._modules[path.stem] = importlib.import_module(
-                    f"{__package__}.{path.stem}")
+            module = importlib.import_module(f"{__package__}.{path.stem}")
+            if hasattr(module, "ADAPTER"):  # else it is what modules share
+                self._modules[path.stem] = module
 
     def modules(self) -> dict[str, dict[str, typing.Any]]:
         """`api` holds the names that the installed release really has."""
@@ -47,7 +43,10 @@ class TeProvider:
         module = self._modules.get(call.module)
         if module is None:
             raise Unsupported(f"no module {call.module}")
-        return module.run(call)
+        try:
+            return module.run(call)
+        except NotImplementedError as error:
+            raise Unsupported(str(error) or "not implemented") from error
 
 
 def device_name() -> str:

@@ -1,0 +1,3 @@
+from transformer_engine.pytorch.cpp_extensions import fused_attn
+
+__all__ = ["fused_attn"]

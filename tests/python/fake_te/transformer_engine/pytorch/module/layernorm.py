@@ -1,0 +1,16 @@
+"""LayerNorm with NVTE's signature."""
+
+from __future__ import annotations
+
+from assay.worker.torch_provider import layernorm
+from transformer_engine.pytorch.module.norm import Norm
+
+
+class LayerNorm(Norm):
+    run = staticmethod(layernorm.run)
+
+    def __init__(self, normalized_shape=None, eps=1e-05,
+                 sequence_parallel=None, params_dtype=None,
+                 zero_centered_gamma=False, hidden_size=None, **kwargs):
+        super().__init__(normalized_shape, eps, params_dtype,
+                         zero_centered_gamma, ("weight", "bias"), **kwargs)

@@ -1,0 +1,3 @@
+from transformer_engine.pytorch.module.layernorm import LayerNorm
+
+__all__ = ["LayerNorm"]
