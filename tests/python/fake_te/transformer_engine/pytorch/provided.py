@@ -25,7 +25,9 @@ class Request:
     def compute(self, given: dict[str, torch.Tensor],
                 ) -> dict[str, torch.Tensor]:
         inputs = {**self.call.inputs, **self.zeros, **given}
-        return self.run(dataclasses.replace(self.call, inputs=inputs)).outputs
+        with torch.enable_grad():  # some composites use autograd themselves
+            found = self.run(dataclasses.replace(self.call, inputs=inputs))
+        return {name: t.detach() for name, t in found.outputs.items()}
 
 
 class Provided(torch.autograd.Function):

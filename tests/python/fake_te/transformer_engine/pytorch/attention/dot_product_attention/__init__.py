@@ -1,4 +1,5 @@
-from transformer_engine.pytorch.attention.dot_product_attention.dot_product_attention import (  # noqa: E501
-    DotProductAttention)
+from transformer_engine.pytorch.attention.dot_product_attention import (
+    dot_product_attention as _module)
 
-__all__ = ["DotProductAttention"]
+DotProductAttention = _module.DotProductAttention
+flat, lengths = _module.flat, _module.lengths
