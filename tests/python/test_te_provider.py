@@ -21,11 +21,14 @@ LACKS = {
     "dot_product_attention": "fp8_dpa",
     "multihead_attention": "recipes",
     "transformer_layer": "recipes",
+    "recompute": "recipes",
+    "router": "contract.enums",
 }
 MODULES = ["linear", "layernorm_linear", "layernorm_mlp", "grouped_linear",
            "layernorm", "rmsnorm", "dot_product_attention",
            "multihead_attention", "transformer_layer", "softmax", "rope",
-           "cross_entropy", "permutation", "fused_optimizer"]
+           "cross_entropy", "permutation", "router", "multi_tensor",
+           "recompute", "fused_optimizer"]
 
 
 def environment(variant):
@@ -94,7 +97,9 @@ def test_a_whole_release_matches(whole, module):
     for name in lacking:
         assert module in LACKS, cases[name]["message"]
         assert LACKS[module] in cases[name]["message"]
-    assert sum(c["verdict"] == "match" for c in cases.values()) >= 10
+    # Of the router there is always a field that Python does not show.
+    assert sum(c["verdict"] == "match" for c in cases.values()) >= (
+        3 if module == "router" else 10)
     # rope's binding is not in the fake: that is what `exports` says.
     but = lacking | ({"exports"} if module == "rope" else set())
     assert verdicts(cases, but) <= {"match", "empty"}
@@ -107,10 +112,9 @@ def test_a_whole_release_matches(whole, module):
 def test_legacy_spellings_compute_the_same(goldens):
     """fp8_autocast for autocast; softmax where 1.x had it."""
     code, found = judge(goldens, ["layernorm_linear", "softmax"], "legacy")
-    assert code == 1
-    assert verdicts(found["layernorm_linear"]) <= {"match", "empty"}
-    assert found["softmax"]["exports"]["verdict"] == "mismatch"
-    assert verdicts(found["softmax"], {"exports"}) <= {"match", "empty"}
+    assert code == 0
+    for cases in found.values():
+        assert verdicts(cases) <= {"match", "empty"}
 
 
 def test_functions_that_know_no_names_are_called_by_place(goldens):

@@ -11,6 +11,7 @@ import torch
 from assay.worker.call import Call
 from assay.worker.torch_provider import layernorm as layernorm_composite
 from assay.worker.torch_provider import rmsnorm as rmsnorm_composite
+from assay.worker.torch_provider import formats, quantize
 from assay.worker.torch_provider import softmax as softmax_composite
 
 
@@ -130,3 +131,46 @@ if os.environ.get("FAKE_TE") == "positional":
     for _name in ("rmsnorm_fwd", "rmsnorm_bwd", "rmsnorm_bwd_add",
                   "layernorm_fwd", "layernorm_bwd"):
         globals()[_name] = _Opaque(globals()[_name])
+
+
+def multi_tensor_scale(chunk_size, noop_flag, tensor_lists, scale):
+    given, outputs = tensor_lists
+    for x, y in zip(given, outputs):
+        if x.shape != y.shape:
+            raise RuntimeError("sizes of inputs and outputs differ")
+        if not bool(torch.isfinite(x).all()):
+            noop_flag.fill_(1)
+        y.copy_((x.float() * torch.tensor(float(scale))).to(y.dtype))
+
+
+def multi_tensor_scale_tensor(chunk_size, noop_flag, tensor_lists, scale):
+    multi_tensor_scale(chunk_size, noop_flag, tensor_lists, scale)
+
+
+def multi_tensor_l2norm(chunk_size, noop_flag, tensor_lists,
+                        per_tensor=False):
+    return multi_tensor_unscale_l2norm(chunk_size, noop_flag, tensor_lists,
+                                       torch.ones(1), per_tensor)
+
+
+def multi_tensor_unscale_l2norm(chunk_size, noop_flag, tensor_lists,
+                                inv_scale, per_tensor=False):
+    squares = torch.stack([(x.float() * inv_scale).double().square().sum()
+                           for x in tensor_lists[0]])
+    each = squares.sqrt().float() if per_tensor else torch.empty(0)
+    return squares.sum().sqrt().float().reshape(1), each
+
+
+def multi_tensor_compute_scale_and_scale_inv(
+        chunk_size, noop_flag, tensor_lists, max_fp8, force_pow_2_scales,
+        epsilon):
+    for amax, scale, scale_inv in zip(*tensor_lists):
+        scale.copy_(quantize.compute_scale(amax, max_fp8, force_pow_2_scales,
+                                           epsilon))
+        scale_inv.copy_(formats.divide(1.0, scale))
+
+
+def multi_tensor_compute_scale_inv_e8m0(chunk_size, dummy, tensor_lists):
+    for amax, scale_inv in zip(*tensor_lists):
+        inverse = formats.divide(1.0, torch.full_like(amax, 448.0))
+        scale_inv.copy_(formats.encode_e8m0_up(amax * inverse))

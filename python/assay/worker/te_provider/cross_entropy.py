@@ -11,13 +11,12 @@ from assay.worker.te_provider.api import call_named, defaults_of, require
 ADAPTER = 1
 _PATH = "transformer_engine.pytorch."
 API = [_PATH + "parallel_cross_entropy",
-       _PATH + "cross_entropy.parallel_cross_entropy",
-       _PATH + "cross_entropy.CrossEntropyFunction"]
+       _PATH + "cross_entropy.parallel_cross_entropy"]
 DEFAULTS = ("label_smoothing", "reduce_loss", "ignore_idx")
 
 
 def run(call: Call) -> Result:
-    function = require(*API[:2])
+    function = require(*API)
     width = call.inputs["input"].shape[-1] // call.ranks
     begin = call.rank * width
     # A clone: the kernel forms the gradient in the place of the logits.

@@ -15,8 +15,7 @@ from assay.worker.torch_provider.linear_common import step_input
 
 ADAPTER = 1
 _PATH = "transformer_engine.pytorch."
-API = [_PATH + "checkpoint", _PATH + "distributed.checkpoint",
-       _PATH + "distributed.CheckpointFunction"]
+API = [_PATH + "checkpoint", _PATH + "distributed.checkpoint"]
 FACTS = ("output", "grad_input", "grad_parameters", "state", "random_states")
 
 
@@ -48,7 +47,7 @@ class Way:
 
     def __init__(self, call: Call, recomputes: bool):
         self.call, self.block = call, Block(call)
-        self.checkpoint = require(*API[:2]) if recomputes else None
+        self.checkpoint = require(*API) if recomputes else None
         torch.manual_seed(call.seed)
         self.random = random_states(call)
 

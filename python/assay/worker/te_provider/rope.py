@@ -19,7 +19,6 @@ API = ["transformer_engine.pytorch.RotaryPositionEmbedding",
        _PATH + "rope.RotaryPositionEmbedding",
        _PATH + "rope.apply_rotary_pos_emb",
        _PATH + "rope.apply_fused_qkv_rotary_pos_emb",
-       _PATH + "apply_rotary_pos_emb",
        _TEX + "fused_rope_forward", _TEX + "fused_rope_backward",
        _TEX + "fused_qkv_rope_forward", _TEX + "fused_qkv_rope_backward"]
 DEFAULTS = ("rotary_percent", "seq_len_interpolation_factor",
@@ -70,7 +69,7 @@ def single(call: Call, result: Result) -> None:
     """Packed sequences have no batch dimension in NVTE."""
     thd = call.tensor_format == "thd"
     t = call.inputs["t"].detach().requires_grad_()
-    y = call_named(require(API[3], API[5]), {
+    y = call_named(require(API[3], _PATH + "apply_rotary_pos_emb"), {
         "t": t.squeeze(1) if thd else t, "freqs": call.inputs["freqs"],
         **arguments(call), "fused": True, **group(call)}, NEUTRAL)
     y = y.unsqueeze(1) if thd else y

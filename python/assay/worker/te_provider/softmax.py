@@ -15,12 +15,8 @@ _TEX = "transformer_engine_torch."
 KERNELS = ("scaled_softmax", "scaled_masked_softmax",
            "scaled_upper_triang_masked_softmax",
            "scaled_aligned_causal_masked_softmax")
-API = [_PATH + "FusedScaleMaskSoftmax", _PATH + "ScaledSoftmax",
-       _PATH + "ScaledMaskedSoftmax", _PATH + "ScaledUpperTriangMaskedSoftmax",
-       _PATH + "ScaledAlignedCausalMaskedSoftmax",
-       _OLD + "FusedScaleMaskSoftmax",
-       *(f"{_TEX}{name}_{way}" for name in KERNELS
-         for way in ("forward", "backward"))]
+API = [f"{_TEX}{name}_{way}" for name in KERNELS
+       for way in ("forward", "backward")]
 FUNCTIONS = {"none": "ScaledSoftmax", "padding": "ScaledMaskedSoftmax",
              "upper_triangular": "ScaledUpperTriangMaskedSoftmax",
              "aligned_causal": "ScaledAlignedCausalMaskedSoftmax"}

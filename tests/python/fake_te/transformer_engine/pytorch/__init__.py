@@ -7,6 +7,7 @@ from transformer_engine.pytorch.attention import (DotProductAttention,
                                                   MultiheadAttention,
                                                   RotaryPositionEmbedding)
 from transformer_engine.pytorch.cross_entropy import parallel_cross_entropy
+from transformer_engine.pytorch.distributed import checkpoint
 from transformer_engine.pytorch.fp8 import fp8_autocast
 from transformer_engine.pytorch.module import (GroupedLinear, LayerNorm,
                                                LayerNormLinear, LayerNormMLP,
