@@ -18,8 +18,8 @@ struct Outcome {
 
   bool ok() const { return status == RunAnswer::Status::kOk; }
   bool unsupported() const { return status == RunAnswer::Status::kUnsupported; }
-  // An error that says no to the arguments; not one that shows a fault of the
-  // worker itself (no memory, a name that does not exist).
+  // An error of a kind that says no to the arguments; not one that shows a
+  // fault of the worker itself (no memory, an unknown name, an unknown kind).
   bool refused() const;
 };
 
