@@ -97,6 +97,7 @@ class OutputJudge {
     const OpClass op = op_class_of(spec_, output);
     const Declared declared = declared_of(spec_, output, case_);
     std::vector<const Tensor*> golden, target;
+    const std::size_t before = checks_.size();
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       golden.push_back(of_rank(golden_, rank, name));
       target.push_back(of_rank(target_, rank, name));
@@ -105,7 +106,16 @@ class OutputJudge {
       if (!keeps(declared, output.exact_bytes, pair)) continue;
       checks_.push_back(judge_one(pair, output, *standard, op));
     }
-    if (ranks() > 1) judge_merged(output, name, golden, target, *standard, op);
+    if (ranks() > 1)
+      judge_merged(output, name, golden, target, *standard, op, before);
+  }
+
+  // Whether a check from the one of that number on is a match.
+  bool any_match(std::size_t before) const {
+    return std::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(before),
+                       checks_.end() - 1, [](const Check& check) {
+                         return check.verdict == Verdict::kMatch;
+                       });
   }
 
   static Check judge_one(TensorPair pair, const Output& output,
@@ -138,10 +148,13 @@ class OutputJudge {
   void judge_merged(const Output& output, const std::string& name,
                     const std::vector<const Tensor*>& golden,
                     const std::vector<const Tensor*>& target,
-                    const Standard& standard, OpClass op) {
+                    const Standard& standard, OpClass op, std::size_t before) {
     if (output.merge.kind == Merge::Kind::kEach) return;
     if (output.merge.kind == Merge::Kind::kSame) {
       checks_.push_back(judge_same(name, target));
+      // The same nothing on every rank is no evidence either.
+      if (checks_.back().verdict == Verdict::kMatch && !any_match(before))
+        checks_.back().verdict = Verdict::kEmpty;
       return;
     }
     try {

@@ -274,6 +274,24 @@ TEST(Judge, Refusals) {
   }
 }
 
+// A worker that dies of something else in an invalid case has refused nothing.
+TEST(Judge, OnlyKindsThatRefuseArgumentsAreRefusals) {
+  const Outcome no = failure("ValueError");
+  for (const char* kind : {"usage", "TypeError", "AssertionError",
+                           "RuntimeError", "IndexError", "NotImplementedError"})
+    EXPECT_EQ(judged(simple(), no, failure(kind), nullptr, true).verdict,
+              Verdict::kMatch)
+        << kind;
+  for (const char* kind :
+       {"", "SafetensorError", "AcceleratorError", "KeyError", "panic",
+        "valueerror", "ZeroDivisionError"}) {
+    const CaseResult result =
+        judged(simple(), no, failure(kind), nullptr, true);
+    EXPECT_EQ(result.verdict, Verdict::kMismatch) << kind;
+    EXPECT_EQ(result.ending, Ending::kFailed) << kind;
+  }
+}
+
 TEST(Judge, MessagesOfAWorkerAreOneLine) {
   Outcome no = failure("ValueError");
   no.message = "n: \"2\"\n\x1b[31m red \xc2\x9b\t\r end\n";
@@ -397,6 +415,18 @@ TEST(Judge, RanksThatMustBeTheSameAre) {
   EXPECT_EQ(check_of(result, "y", 1).verdict, Verdict::kMatch);
   EXPECT_EQ(check_of(result, "y", -1).verdict, Verdict::kMismatch);
   EXPECT_EQ(result.verdict, Verdict::kMismatch);
+}
+
+TEST(Judge, TheSameNothingOnEveryRankIsNoEvidence) {
+  const Spec spec = spec_of("  y: {merge: same}\n");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& values : {std::vector<float>{}, {nan, nan}}) {
+    Outcome side = outcome({{"y", floats(values)}});
+    side.outputs.push_back({{"y", floats(values)}});
+    const CaseResult result = judged(spec, side, side);
+    EXPECT_EQ(check_of(result, "y", -1).verdict, Verdict::kEmpty);
+    EXPECT_EQ(result.verdict, Verdict::kEmpty);
+  }
 }
 
 }  // namespace
