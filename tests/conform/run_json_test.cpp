@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "assay/base/error.h"
@@ -156,6 +157,34 @@ TEST(RunJson, RefusesAVerdictThatItsCasesDoNotBear) {
       refusal(replaced(text, "\"verdict\":\"mismatch\",\"ending\":\"comp",
                        "\"verdict\":\"match\",\"ending\":\"comp")),
       HasSubstr("verdict: match, but its check y is none"));
+}
+
+// The first case with its checks, as `edit` leaves it.
+std::string edited(const std::function<void(json& module)>& edit) {
+  json run = json::parse(text_of(run_sample()));
+  edit(run["modules"][0]);
+  return run.dump();
+}
+
+TEST(RunJson, RefusesAMatchWithoutEvidence) {
+  EXPECT_THAT(
+      refusal(edited([](json& m) { m["cases"][0]["checks"] = json::array(); })),
+      HasSubstr("match, but none of its checks is one"));
+  EXPECT_THAT(refusal(edited([](json& m) {
+                for (json& check : m["cases"][0]["checks"])
+                  check["verdict"] = "empty";
+              })),
+              HasSubstr("match, but none of its checks is one"));
+  EXPECT_THAT(refusal(edited([](json& m) {
+                m["cases"][0]["verdict"] = "empty";
+                m["cases"][0]["checks"][0]["verdict"] = "mismatch";
+              })),
+              HasSubstr("empty, but its check y is none"));
+}
+
+TEST(RunJson, MissesACaseThatWasTakenOut) {
+  EXPECT_THAT(refusal(edited([](json& m) { m["cases"].erase(1); })),
+              HasSubstr("counts.match: is not that of its cases, 2"));
 }
 
 TEST(RunJson, NamesTheFieldThatIsWrong) {

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "assay/base/error.h"
 #include "assay/base/mapped_file.h"
@@ -82,6 +84,23 @@ Case subject_of(const RunFields& fields, const ModuleResult& module) {
   return subject;
 }
 
+// Where a case claims more than its checks bear: a match or nothing but empty
+// tensors beside a check that says worse, a match without one.
+void check_borne(const RunFields& fields, const CaseResult& result) {
+  const bool claims = result.verdict == Verdict::kMatch;
+  if (!claims && result.verdict != Verdict::kEmpty) return;
+  bool borne = result.subject.invalid && result.checks.empty();
+  for (const Check& check : result.checks) {
+    if (check.verdict != Verdict::kMatch && check.verdict != Verdict::kEmpty)
+      fields.wrong("verdict", fmt::format("{}, but its check {} is none",
+                                          to_string(result.verdict),
+                                          printable(check.name)));
+    borne |= check.verdict == Verdict::kMatch;
+  }
+  if (claims && !borne)
+    fields.wrong("verdict", "match, but none of its checks is one");
+}
+
 double seconds_of(const RunFields& fields, const char* name) {
   const double seconds = fields.number(name);
   if (!(seconds >= 0)) fields.wrong(name, "is negative or no number");
@@ -108,11 +127,7 @@ CaseResult read_case(const RunFields& fields, const ModuleResult& module) {
   fields.each("checks", [&](const RunFields& check) {
     result.checks.push_back(check_of(check));
   });
-  for (const Check& check : result.checks)
-    if (result.verdict == Verdict::kMatch && check.verdict != Verdict::kMatch &&
-        check.verdict != Verdict::kEmpty)
-      fields.wrong("verdict", "match, but its check " + printable(check.name) +
-                                  " is none");
+  check_borne(fields, result);
   return result;
 }
 
@@ -127,6 +142,16 @@ ModuleResult module_of(const RunFields& fields) {
     module.cases.push_back(read_case(c, module));
   });
   return module;
+}
+
+// A case that was taken out is missed.
+void check_counts(const RunFields& counts, const Tally& found) {
+  for (const auto& [name, count] :
+       {std::pair("match", found.match), std::pair("mismatch", found.mismatch),
+        std::pair("incomplete", found.incomplete),
+        std::pair("empty", found.empty)})
+    if (counts.integer(name, 0, INT64_MAX) != count)
+      counts.wrong(name, fmt::format("is not that of its cases, {}", count));
 }
 
 RunResult run_of(const RunFields& fields) {
@@ -151,6 +176,7 @@ RunResult run_of(const RunFields& fields) {
   if (run.verdict != verdict_of(fields))
     fields.wrong("verdict", fmt::format("is not that of its cases, {}",
                                         to_string(run.verdict)));
+  check_counts(fields.member("counts"), tally(run));
   return run;
 }
 
