@@ -11,7 +11,7 @@ namespace assay::conform {
 std::optional<CaseResult> judge_exports(const Spec& spec, Tier tier,
                                         const Hello& hello) {
   const auto found = hello.modules.find(spec.module);
-  if (found == hello.modules.end() || found->second.api.empty() ||
+  if (found == hello.modules.end() || !found->second.has_api ||
       spec.api.empty())
     return std::nullopt;
   const std::vector<std::string>& names = found->second.api;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <utility>
+
 #include "assay/base/error.h"
 #include "assay/base/text.h"
 
@@ -54,18 +57,22 @@ class Fields {
     return value->object();
   }
   std::vector<std::string> texts(const char* name) const {
-    std::vector<std::string> all;
     const Value* value = find(name);
-    if (!value) return all;
-    if (!value->is_list()) wrong(name, *value, "a list");
-    for (const Value& item : value->list()) {
+    if (!value) return {};
+    return texts_of(*value, name);
+  }
+  std::vector<std::string> texts_of(const Value& value,
+                                    const std::string& name) const {
+    if (!value.is_list()) wrong(name, value, "a list");
+    std::vector<std::string> all;
+    for (const Value& item : value.list()) {
       if (!item.is_text()) wrong(name, item, "texts");
       all.push_back(item.text());
     }
     return all;
   }
 
-  [[noreturn]] void wrong(const char* name, const Value& value,
+  [[noreturn]] void wrong(std::string_view name, const Value& value,
                           std::string_view wanted) const {
     fail(fmt::format("{}: {}, expected {}", name, shown(value), wanted));
   }
@@ -86,6 +93,7 @@ List texts_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
 
+constexpr double kMostBytes = 1e18;
 constexpr std::string_view kStatus[] = {"ok", "unsupported", "error"};
 
 RunAnswer::Status parse_status(const Fields& fields) {
@@ -109,9 +117,11 @@ std::string bye_request() { return to_json(Object{{"type", "bye"}}); }
 
 std::string format_hello(const Hello& hello) {
   Object modules;
-  for (const auto& [name, module] : hello.modules)
-    modules[name] =
-        Object{{"adapter", module.adapter}, {"api", texts_of(module.api)}};
+  for (const auto& [name, module] : hello.modules) {
+    Object facts{{"adapter", module.adapter}};
+    if (module.has_api) facts["api"] = texts_of(module.api);
+    modules[name] = std::move(facts);
+  }
   return to_json(Object{{"type", "hello"},
                         {"protocol", kProtocolVersion},
                         {"implementation", hello.implementation},
@@ -139,13 +149,18 @@ Hello parse_hello(std::string_view line) {
   hello.environment = fields.object_or_empty("environment");
   for (const auto& [name, facts] : fields.object_or_empty("modules")) {
     const Value* adapter = facts.find("adapter");
-    if (!adapter || !adapter->is_integer())
-      fields.fail(fmt::format("modules.{}.adapter: expected an integer",
-                              printable(name)));
+    if (!adapter || !adapter->is_integer() || adapter->integer() < 0 ||
+        adapter->integer() > INT32_MAX)
+      fields.fail(
+          fmt::format("modules.{}.adapter: expected an integer from 0 "
+                      "to {}",
+                      printable(name), INT32_MAX));
     Hello::Module& module = hello.modules[name];
     module.adapter = static_cast<int>(adapter->integer());
-    if (const Value* api = facts.find("api"))
-      for (const Value& item : api->list()) module.api.push_back(item.text());
+    if (const Value* api = facts.find("api")) {
+      module.has_api = true;
+      module.api = fields.texts_of(*api, "modules." + printable(name) + ".api");
+    }
   }
   return hello;
 }
@@ -205,8 +220,9 @@ RunAnswer parse_answer(std::string_view line) {
   answer.status = parse_status(fields);
   answer.contract = fields.object_or_empty("contract");
   answer.seconds = fields.number_or("seconds", 0);
-  answer.peak_bytes =
-      static_cast<std::int64_t>(fields.number_or("peak_bytes", 0));
+  const double peak = fields.number_or("peak_bytes", 0);
+  if (peak > kMostBytes) fields.fail("peak_bytes: more than there can be");
+  answer.peak_bytes = static_cast<std::int64_t>(peak);
   answer.error = fields.text_or("error", "");
   answer.message = fields.text_or("message", "");
   return answer;

@@ -22,6 +22,7 @@ inline constexpr int kProtocolVersion = 1;
 struct Hello {
   struct Module {
     int adapter = 0;
+    bool has_api = false;  // says which names it has; they may be none
     std::vector<std::string> api;
   };
   std::string implementation, version, device;

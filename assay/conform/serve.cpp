@@ -125,7 +125,7 @@ class Server {
     hello.device = reference ? "reference" : "cpu";
     if (te::mpi_available()) hello.launcher = "mpirun";
     for (const Adapter& adapter : engine_adapters())
-      hello.modules[std::string(adapter.module)] = {adapter.version, {}};
+      hello.modules[std::string(adapter.module)] = {adapter.version, false, {}};
     hello.environment = {{"isa", kernels().isa}, {"threads", thread_count()}};
     return hello;
   }

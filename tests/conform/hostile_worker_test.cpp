@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "assay/base/error.h"
+#include "assay/conform/exports.h"
+#include "assay/conform/protocol.h"
 #include "run_fixture.h"
 
 namespace assay::conform {
@@ -201,6 +203,42 @@ TEST_F(RunTest, AnOutputThatDoesNotRepeatIsAMismatch) {
   for (const Check& check : case_of(result, 2).checks)
     named |= check.name == "again.x" && check.verdict == Verdict::kMismatch;
   EXPECT_TRUE(named);
+}
+
+// 2^32 + 1 is not 1, and a worker that says which names of the API it has may
+// have none of them.
+TEST(Hello, IsTakenAsItIs) {
+  const auto hello = [](const std::string& module) {
+    return parse_hello(
+        R"({"type": "hello", "protocol": 1, "implementation": "w",)"
+        R"( "version": "1", "device": "cpu", "modules": {"copy": )" +
+        module + "}}");
+  };
+  EXPECT_THROW(hello(R"({"adapter": 4294967297})"), Error);
+  EXPECT_THROW(hello(R"({"adapter": -1})"), Error);
+  EXPECT_THROW(hello(R"({"adapter": 1, "api": {}})"), Error);
+  EXPECT_THROW(hello(R"({"adapter": 1, "api": [3]})"), Error);
+  const Spec spec = parse_spec(kCopySpec, "specs/copy.yaml");
+  const auto exports = [&](const std::string& module) {
+    return judge_exports(spec, Tier::kSmall, hello(module));
+  };
+  EXPECT_FALSE(exports(R"({"adapter": 1})"));
+  ASSERT_TRUE(exports(R"({"adapter": 1, "api": []})"));
+  EXPECT_EQ(exports(R"({"adapter": 1, "api": []})")->verdict,
+            Verdict::kMismatch);
+  EXPECT_EQ(exports(R"({"adapter": 1, "api": ["copy"]})")->verdict,
+            Verdict::kMatch);
+}
+
+TEST(Answer, HasNoMoreMemoryThanThereIs) {
+  const auto answer = [](const std::string& peak) {
+    return parse_answer(
+        R"({"type": "result", "id": 1, "status": "ok", "peak_bytes": )" + peak +
+        "}");
+  };
+  EXPECT_EQ(answer("4096").peak_bytes, 4096);
+  EXPECT_THROW(answer("1e300"), Error);
+  EXPECT_THROW(answer("-1"), Error);
 }
 
 }  // namespace
