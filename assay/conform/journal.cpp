@@ -28,9 +28,9 @@ bool is_final(Ending ending) {
 }  // namespace
 
 std::string journal_key(const Manifest& golden, const Manifest& target,
-                        const std::string& target_command) {
-  return to_hex(hash128(format_manifest(golden) + format_manifest(target) +
-                        target_command));
+                        const std::string& command) {
+  return to_hex(
+      hash128(format_manifest(golden) + format_manifest(target) + command));
 }
 
 Journal::Journal(const std::filesystem::path& path, bool resume) : path_(path) {

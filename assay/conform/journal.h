@@ -15,8 +15,9 @@
 namespace assay::conform {
 
 // Everything that decides about the result of a case: spec, golden, target.
+// `command`: the target's, with files_of() it.
 std::string journal_key(const Manifest& golden, const Manifest& target,
-                        const std::string& target_command);
+                        const std::string& command);
 
 // Thread-safe.
 class Journal {

@@ -196,7 +196,7 @@ RunResult run(const RunOptions& options, const WorkerCommand& target,
   auto first = start_first(jobs, options, target);
   const Hello hello = first->of(1).hello();
   result.target = side_of(hello);
-  Runner runner(options, where, target.text, hello);
+  Runner runner(options, where, target.text + '\n' + files_of(target), hello);
   std::vector<CaseResult> results(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     results[i].subject = jobs[i].subject;

@@ -56,6 +56,14 @@ void compare_times(const RunResult& baseline, double ratio, RunResult& run) {
       if (c.slower > ratio) slow.push_back(&c);
     }
   warn(slow, ratio, run);
+  const auto who = [](const Side& side) {
+    return fmt::format("{} on {} {}", side.implementation, side.device,
+                       printable(to_json(side.environment)));
+  };
+  if (who(baseline.target) != who(run.target))
+    run.warnings.push_back(fmt::format(
+        "the baseline's times are of another target: {}; this one is {}",
+        who(baseline.target), who(run.target)));
   if (compared == 0)
     run.warnings.push_back(fmt::format(
         "no case of the baseline took {} here and there: no times were "

@@ -104,6 +104,20 @@ std::vector<std::string> split_command_line(std::string_view text) {
   return words;
 }
 
+std::string files_of(const WorkerCommand& command) {
+  std::string text;
+  for (const std::string& argument : command.arguments) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(argument, error)) continue;
+    const auto size = std::filesystem::file_size(argument, error);
+    const auto time = std::filesystem::last_write_time(argument, error);
+    text += fmt::format("{} {} {}\n", argument, size,
+                        time.time_since_epoch().count());
+    if (&argument != &command.arguments.front()) break;
+  }
+  return text;
+}
+
 std::filesystem::path this_program() {
   std::error_code error;
   std::filesystem::path path =

@@ -30,6 +30,12 @@ WorkerCommand parse_worker_command(const std::string& text);
 WorkerCommand for_ranks(const WorkerCommand& command, int ranks,
                         std::string_view launcher);
 
+// Size and time of the program, where it is named by its path, and of the first
+// argument that is a file, its script: text that changes where the worker was
+// edited or built again, whatever version it claims. Further files are data,
+// which it may write.
+std::string files_of(const WorkerCommand& command);
+
 // This program's file.
 std::filesystem::path this_program();
 

@@ -145,6 +145,27 @@ TEST_F(RunTest, ResumesNothingOfAnotherTargetOrGolden) {
   EXPECT_EQ(lines(path("count")).size(), 18u);
 }
 
+// Edited, though it claims to be of the same version.
+TEST_F(RunTest, ResumesNothingOfAWorkerThatWasChanged) {
+  collect_with();
+  WorkerCommand target = worker("--count " + path("count").string());
+  const auto script = std::find_if(
+      target.arguments.begin(), target.arguments.end(),
+      [](const std::string& word) { return word.ends_with("hostile.py"); });
+  ASSERT_NE(script, target.arguments.end());
+  std::filesystem::copy_file(*script, path("worker.py"));
+  *script = path("worker.py").string();
+  const auto run_it = [&] {
+    run(options_, target, {path("goldens"), path("run"), ""});
+    return lines(path("count")).size();
+  };
+  EXPECT_EQ(run_it(), 6u);
+  options_.resume = true;
+  EXPECT_EQ(run_it(), 6u);
+  std::ofstream(path("worker.py"), std::ios::app) << "# changed\n";
+  EXPECT_EQ(run_it(), 12u);
+}
+
 TEST_F(RunTest, ResumesPastALineThatWasCutShort) {
   collect_with();
   const std::string count = "--count " + path("count").string();
@@ -258,6 +279,16 @@ TEST(Slower, WarnsOfWhatTakesLonger) {
   ASSERT_EQ(run.warnings.size(), 1u);
   EXPECT_THAT(run.warnings[0],
               AllOf(HasSubstr("m/a takes 2.0 times"), HasSubstr("0.20 s")));
+}
+
+TEST(Slower, NamesABaselineOfAnotherTarget) {
+  RunResult run = timed(0.1, 0.1), baseline = timed(0.1, 0.1);
+  compare_times(baseline, 1.5, run);
+  EXPECT_TRUE(run.warnings.empty());
+  baseline.target.environment["isa"] = "avx2";
+  compare_times(baseline, 1.5, run);
+  ASSERT_EQ(run.warnings.size(), 1u);
+  EXPECT_THAT(run.warnings[0], HasSubstr("are of another target"));
 }
 
 TEST(Slower, SaysNothingOfMoments) {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pathlib
 import resource
 import sys
 import time
@@ -63,6 +65,17 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def sources() -> str:
+    """A digest of this package: what is computed changes with it, whatever
+    the framework's version."""
+    digest = hashlib.sha256()
+    folder = pathlib.Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 class Server:
     """Answers requests with a provider."""
 
@@ -82,7 +95,8 @@ class Server:
             "device": str(self.device),
             "launcher": self.provider.launcher,
             "modules": self.provider.modules(),
-            "environment": self.provider.environment(),
+            "environment": {**self.provider.environment(),
+                            "sources": sources()},
         }
 
     def run(self, request: dict[str, typing.Any]) -> dict[str, typing.Any]:
