@@ -37,6 +37,9 @@ def passing(run: pathlib.Path, began: str, verdict: str = "match") -> str:
     case = document["modules"][0]["cases"][0]
     case["verdict"] = verdict
     case["checks"][0]["verdict"] = verdict
+    verdicts = [c["verdict"] for c in document["modules"][0]["cases"]]
+    document["counts"] = {name: verdicts.count(name) for name in
+                          ("match", "mismatch", "incomplete", "empty")}
     path = run / f"{began}.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return str(path)
