@@ -44,6 +44,8 @@ test-asan:
 
 test-long: test test-asan
 	@tools/run_fuzzers.sh 120
+	@ASSAY_LONG=1 build/venv/bin/python -m pytest -q -p no:cacheprovider \
+	  tests/python/test_conform_faults.py tests/python/test_te_provider.py
 	@tools/train_recipes.py -- --layers 2 --hidden 128 --kv-heads 2 --seq 64 --batch 4
 
 bench:

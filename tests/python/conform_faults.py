@@ -27,7 +27,7 @@ LAYERS = {"linear", "layernorm_linear", "layernorm_mlp", "grouped_linear",
           "multihead_attention", "transformer_layer", "fuser_ops", "tp_linear",
           "recompute"}
 QUANTISING = LAYERS | {"fused_activation", "ep_all_to_all", "rmsnorm",
-                       "layernorm", "dot_product_attention"}
+                       "layernorm", "dot_product_attention", "fused_optimizer"}
 ATTENTION = {"multihead_attention", "transformer_layer", "recompute"}
 
 

@@ -31,3 +31,13 @@ def assay():
         return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def goldens(tmp_path_factory):
+    """The small tier of every module, by the engine's reference."""
+    folder = tmp_path_factory.mktemp("goldens") / "goldens"
+    subprocess.run([ASSAY, "conform", "collect", "--worker", "reference",
+                    "--goldens", folder, "--workers", "2", "--quiet"],
+                   check=True, timeout=900)
+    return folder
