@@ -7,7 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   static const assay::fuzz::ScratchDirectory scratch;
   static const bool shard = [] {
-    scratch.write(assay::shard_name(0),
+    scratch.write(assay::shard_name(0).c_str(),
                   std::string(assay::kShardHeaderBytes + 64, '\0'));
     return true;
   }();
