@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "assay/base/text_out.h"
 #include "assay/report/row_view.h"
-#include "assay/report/text_out.h"
 
 namespace assay {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "assay/base/atomic_file.h"
+#include "assay/base/text_out.h"
 #include "assay/report/columns.h"
 #include "assay/report/ordered_writer.h"
-#include "assay/report/text_out.h"
 
 namespace assay {
 namespace {

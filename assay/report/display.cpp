@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "assay/base/text.h"
-#include "assay/report/text_out.h"
+#include "assay/base/text_out.h"
 
 namespace assay {
 namespace {

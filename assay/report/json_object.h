@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/report/text_out.h"
+#include "assay/base/text_out.h"
 
 namespace assay {
 

@@ -1,7 +1,7 @@
 #include "assay/report/markup.h"
 
 #include "assay/base/error.h"
-#include "assay/report/text_out.h"
+#include "assay/base/text_out.h"
 
 namespace assay {
 

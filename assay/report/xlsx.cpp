@@ -11,8 +11,8 @@
 
 #include "assay/base/atomic_file.h"
 #include "assay/base/error.h"
+#include "assay/base/text_out.h"
 #include "assay/report/columns.h"
-#include "assay/report/text_out.h"
 
 namespace assay {
 namespace {
