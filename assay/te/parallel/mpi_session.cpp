@@ -18,6 +18,9 @@ pid_t owner = 0;
 
 void abort_all(int status) {
   std::fflush(nullptr);
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::fprintf(stderr, "rank %d ends the job with status %d\n", rank, status);
   MPI_Abort(MPI_COMM_WORLD, status);
 }
 
