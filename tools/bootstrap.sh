@@ -12,7 +12,7 @@ build_packages=(
   libxlsxwriter-dev libsqlite3-dev libjs-chart.js libopenmpi-dev openmpi-bin
   libgtest-dev libgmock-dev librapidcheck-dev
 )
-test_packages=(python3 python3-venv chromium chromium-driver clang
+test_packages=(python3 python3-dev python3-venv chromium chromium-driver clang
   libclang-rt-dev)
 check_packages=(clang-format clang-tidy)
 bench_packages=(libbenchmark-dev libdnnl-dev python3 python3-venv)

@@ -11,12 +11,18 @@ log=build/$preset.log
 # Debian's own cmake and ninja, whatever else the PATH holds.
 cmake=cmake
 [ -x /usr/bin/cmake ] && cmake=/usr/bin/cmake
+options=()
+# The Python module, for the interpreter that the tests run on.
+python=$PWD/build/venv/bin/python
+if [ "$preset" = release ] && "$python" -c 'import nanobind' 2>/dev/null; then
+  options+=(-DASSAY_PYTHON=ON "-DPython_EXECUTABLE=$python")
+fi
 run() {
   if [ -t 1 ]; then "$@" 2>&1 | tee -a "$log"; else "$@" >>"$log" 2>&1; fi
 }
 : >"$log"
 echo "build: $preset (log in $log)"
-if ! { run $cmake --preset "$preset" &&
+if ! { run $cmake --preset "$preset" "${options[@]}" &&
   run $cmake --build --preset "$preset" -j "$jobs" --target "${targets[@]}"; }
 then
   grep -nE 'error|Error|FAILED' "$log" | head -n 40 >&2 || true

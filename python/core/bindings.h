@@ -1,0 +1,11 @@
+// The parts of assay._core.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace assay::python {
+
+void bind_stats(nanobind::module_& m);
+void bind_capture(nanobind::module_& m);
+
+}  // namespace assay::python

@@ -1,0 +1,23 @@
+// assay._core: what Python reaches of the library. The names that people use
+// are in python/assay/, which is a thin shell around this.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "assay/base/error.h"
+#include "assay/base/parallel.h"
+#include "assay/kernels/kernels.h"
+#include "bindings.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ library of Assay, for python/assay.";
+  static nb::exception<assay::Error> error(m, "Error", PyExc_RuntimeError);
+  static_cast<void>(error);
+  m.def("set_thread_count", &assay::set_thread_count, nb::arg("count"));
+  m.def("isa", [] { return std::string(assay::kernels().isa); });
+  assay::python::bind_stats(m);
+  assay::python::bind_capture(m);
+}
