@@ -1,4 +1,73 @@
-"""Assay's Python side: workers, API inventory.
+"""Assay: proves that a transformer computes the same on a new accelerator.
 
-The logic is in the C++ library; what is here only reaches what C++ cannot.
+`import assay` is cheap: torch, numpy and the C++ library (assay._core) are
+imported by the names that need them, at their first use. Modules of this
+package take the library by `from assay import _core`, which says how to build
+it where it is not there.
 """
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+# What `assay.NAME` is, and where it is defined.
+_EXPORTS = {
+    "Capture": "assay.capture",
+    "Error": "assay._core",
+    "capture": "assay.capture",
+    "compare": "assay.pairs",
+    "error_stats": "assay.pairs",
+    "host_random": "assay.random",
+    "save": "assay.capture",
+    "seed_all": "assay.random",
+    "watch": "assay.watch",
+}
+
+__all__ = ["__version__", *_EXPORTS]
+
+
+def _library() -> types.ModuleType:
+    try:
+        return importlib.import_module("assay._core")
+    except ModuleNotFoundError as error:
+        if error.name != "assay._core":
+            raise
+    raise ImportError(
+        f"the C++ library (assay._core) is not beside {__file__}: "
+        "`pip install .` in the source tree builds it", name="assay._core")
+
+
+def __getattr__(name: str):
+    if name == "_core":
+        return _library()
+    if name == "__version__":
+        return _library().__version__
+    home = _EXPORTS.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    module = (_library() if home == "assay._core" else
+              importlib.import_module(home))
+    value = getattr(module, name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """`assay.capture` is the function, whoever imported its module when.
+
+    The import system would put the module there once it is imported.
+    """
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in _EXPORTS and isinstance(value, types.ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -14,6 +14,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ library of Assay, for python/assay.";
+  m.attr("__version__") = ASSAY_VERSION;
   static nb::exception<assay::Error> error(m, "Error", PyExc_RuntimeError);
   static_cast<void>(error);
   m.def("set_thread_count", &assay::set_thread_count, nb::arg("count"));

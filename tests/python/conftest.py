@@ -1,10 +1,13 @@
-"""How the tests call the program, and the example dumps."""
+"""How the tests call the program and import the package; the example dumps."""
 
 import subprocess
+import sys
 
 import pytest
 
-from paths import ASSAY, ROOT
+from paths import ASSAY, PACKAGE, ROOT
+
+sys.path.insert(0, str(PACKAGE))
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,7 @@ import pytest
 
 from paths import ROOT
 
-sys.path.insert(0, str(ROOT / "python"))
-
-from assay.api import extract  # noqa: E402
+from assay.api import extract
 
 PACKAGE = {
     "__init__.py": """

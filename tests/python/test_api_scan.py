@@ -1,16 +1,11 @@
 """`assay.api.scan`: each kind of use, on small sources, counted by hand."""
 
 import os
-import sys
 import textwrap
 
 import pytest
 
-from paths import ROOT
-
-sys.path.insert(0, str(ROOT / "python"))
-
-from assay.api import scan  # noqa: E402
+from assay.api import scan
 
 ROOTS = scan.default_roots("eng")
 

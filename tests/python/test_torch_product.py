@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 
 import pytest
 
-from paths import ROOT
-
 torch = pytest.importorskip("torch")
-sys.path.insert(0, str(ROOT / "python"))
 
 from assay.worker.torch_provider.recipes import product  # noqa: E402
 

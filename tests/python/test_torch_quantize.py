@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 from paths import ROOT
 
 torch = pytest.importorskip("torch")
-sys.path.insert(0, str(ROOT / "python"))
 
 from assay.worker.call import Refused  # noqa: E402
 from assay.worker.torch_provider import formats, nvfp4, quantize  # noqa: E402
