@@ -8,6 +8,7 @@
 #include "assay/base/parallel.h"
 #include "assay/kernels/summary.h"
 #include "assay/numerics/element.h"
+#include "assay/numerics/float_format.h"
 
 namespace assay {
 namespace {
@@ -20,6 +21,7 @@ struct Partial {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
   std::int64_t zeros = 0, nan = 0, positive_inf = 0, negative_inf = 0;
+  std::int64_t saturated = 0;
 
   void add(const SummarySums& chunk) {
     for (int lane = 0; lane < kSummaryLanes; ++lane) {
@@ -42,12 +44,19 @@ struct Partial {
     nan += other.nan;
     positive_inf += other.positive_inf;
     negative_inf += other.negative_inf;
+    saturated += other.saturated;
   }
 };
 
 bool has_kernel(DType dtype) {
   return dtype == DType::kF64 || dtype == DType::kF32 ||
          dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+std::int64_t count_magnitude(const double* values, std::int64_t n,
+                             double magnitude) {
+  return std::count_if(values, values + n,
+                       [&](double v) { return std::abs(v) == magnitude; });
 }
 
 // Components [begin, begin + n) of a contiguous tensor.
@@ -63,6 +72,12 @@ void add_chunk(const TensorView& tensor, std::int64_t begin, std::int64_t n,
     double values[kSummaryChunk];
     load_as_doubles(dtype, tensor.data, begin, n, values);
     kernels.summarise(DType::kF64, values, n, sums);
+    // Counted only where the extremes say that there is something to count.
+    if (saturates(dtype)) {
+      const double largest = max_finite(dtype);
+      if (sums.max == largest || sums.min == -largest)
+        total.saturated += count_magnitude(values, n, largest);
+    }
   }
   total.add(sums);
 }
@@ -76,6 +91,7 @@ TensorSummary finished(const Partial& total, std::int64_t count) {
   s.negative_inf = total.negative_inf;
   s.finite = count - s.nan - s.positive_inf - s.negative_inf;
   s.zeros = total.zeros;
+  s.saturated = total.saturated;
   s.min = s.finite > 0 ? total.min : kNan;
   s.max = s.finite > 0 ? total.max : kNan;
   s.mean = s.finite > 0 ? total.sum / static_cast<double>(s.finite) : kNan;

@@ -242,6 +242,10 @@ class CaptureReader {
       } else if (key == "at") {
         if (!place) place.emplace();
         place->at = json.integer();
+      } else if (key == "zeros") {
+        r.zeros = count(json, key);
+      } else if (key == "saturated") {
+        r.saturated = count(json, key);
       } else if (double* figure = statistic(r, key)) {
         *figure = json.number();
       } else if (key == "nan" || key == "inf" || key == "-inf") {
@@ -267,6 +271,14 @@ class CaptureReader {
     r.file = shard_name(place.shard);
     r.entry = static_cast<std::uint32_t>(places_.size());
     places_.push_back(place);
+  }
+
+  std::int64_t count(JsonLine& json, std::string_view key) const {
+    const std::int64_t value = json.integer();
+    if (value < 0)
+      refuse(std::string(key) + ": " + std::to_string(value) +
+             ", expected a count");
+    return value;
   }
 
   static double* statistic(Record& r, std::string_view key) {

@@ -192,6 +192,8 @@ class CaptureWriter::Impl {
     add_number(line, "min", s.min);
     add_number(line, "mean", s.mean);
     add_number(line, "norm", s.norm);
+    add_integer(line, "zeros", s.zeros);
+    if (saturates(tensor.dtype())) add_integer(line, "saturated", s.saturated);
     add_integer_unless_zero(line, "nan", s.nan);
     add_integer_unless_zero(line, "inf", s.positive_inf);
     add_integer_unless_zero(line, "-inf", s.negative_inf);

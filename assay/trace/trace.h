@@ -41,7 +41,10 @@ struct Record {
                            // from plain files
   SideFacts facts;         // dtype, shape, requires_grad
   TensorStatistics stats;  // as dumped
-  std::string digest;      // crc32 or xor text, "" if none
+  // Elements that are zero, and (FP8, FP4) that have the largest finite
+  // magnitude; -1 where the dump does not say.
+  std::int64_t zeros = -1, saturated = -1;
+  std::string digest;  // crc32 or xor text, "" if none
   // Non-tensor leaves: canonical text. Tensors: further facts of the leaf as
   // one JSON object (placements, is_nan, integer statistics beyond 2^53),
   // normally

@@ -60,6 +60,28 @@ TEST(TensorSummary, LeavesOutWhatIsNotFinite) {
   EXPECT_EQ(none.norm, 0);
 }
 
+// The largest magnitudes are the formats': OCP 448 and 57344, fnuz 240, FP4 6.
+TEST(TensorSummary, CountsWhatEndedAtTheLargestMagnitude) {
+  const auto saturated = [](DType dtype, const std::vector<double>& values) {
+    return summarise(
+               filled(dtype, {static_cast<std::int64_t>(values.size())}, values)
+                   .view)
+        .saturated;
+  };
+  EXPECT_EQ(saturated(DType::kE4M3FN, {448, -448, 416, 0, 448}), 3);
+  EXPECT_EQ(saturated(DType::kE4M3FN, {416, -416}), 0);
+  EXPECT_EQ(saturated(DType::kE5M2, {-57344, 49152}), 1);
+  EXPECT_EQ(saturated(DType::kE4M3FNUZ, {240, 224}), 1);
+  EXPECT_EQ(saturated(DType::kE2M1, {6, -6, 4, 0, 0}), 2);
+  // Scales, and formats whose largest value nothing ends at.
+  EXPECT_EQ(saturated(DType::kE8M0, {std::ldexp(1.0, 127)}), 0);
+  EXPECT_EQ(saturated(DType::kF16, {65504}), 0);
+  // Beyond one chunk, on any number of threads.
+  std::vector<double> many(200'000, 448);
+  many[7] = 1;
+  EXPECT_EQ(saturated(DType::kE4M3FN, many), 199'999);
+}
+
 TEST(TensorSummary, EmptyAndScalar) {
   EXPECT_EQ(summarise(Tensor::zeros(DType::kF32, {0, 3}).view).count, 0);
   const TensorSummary s = summarise(filled(DType::kBF16, {}, {2.5}).view);

@@ -245,6 +245,27 @@ TEST(Capture, CountsWhatIsNotFinite) {
   EXPECT_FALSE(t.records[1].stats.max.has_value());
 }
 
+TEST(Capture, CountsZerosAndWhatIsSaturated) {
+  const TempDir dir;
+  {
+    CaptureWriter writer(dir.path() / "t", options(CaptureMode::kStatistics));
+    const auto op = writer.op(linear());
+    writer.tensor(leaf(op, Role::kInput, "input.0"),
+                  filled(DType::kBF16, {4}, {0, 1e30, -0.0, 2}).view, false);
+    writer.tensor(leaf(op, Role::kOutput, "output.0"),
+                  filled(DType::kE4M3FN, {4}, {0, 448, -448, 2}).view, false);
+    writer.tensor(leaf(op, Role::kOutput, "output.1"),
+                  Tensor::zeros(DType::kE4M3FN, {0}).view, false);
+    writer.close();
+  }
+  const Trace t = read(dir.path() / "t");
+  EXPECT_EQ(t.records[0].zeros, 2);
+  EXPECT_EQ(t.records[0].saturated, -1);  // bf16 does not saturate
+  EXPECT_EQ(t.records[1].zeros, 1);
+  EXPECT_EQ(t.records[1].saturated, 2);
+  EXPECT_EQ(t.records[2].zeros, -1);  // an empty tensor has no statistics
+}
+
 // Runs `body` in a process of its own and returns how it ended.
 template <typename F>
 int in_child(F&& body) {
@@ -384,6 +405,7 @@ TEST_F(CaptureFile, RefusesWhatIsNone) {
       {changed("\"shape\":[2,2]", "\"shape\":[2,2.5]"), "expected an integer"},
       {changed("\"role\":\"input\"", "\"role\":\"guest\""), "unknown word"},
       {changed("{\"op\"", "{\"opus\""), "unknown line \"opus\""},
+      {changed("\"zeros\":0", "\"zeros\":-4"), "expected a count"},
   };
   for (const auto& [text, message] : cases) {
     write(text);
