@@ -63,12 +63,23 @@ DType dtype_of(const AnyArray& array) {
 DType named(const AnyArray& array, const std::string& name) {
   const std::optional<DType> dtype = parse_dtype(name);
   if (!dtype) throw Error(Code::kUsage, "dtype '" + name + "' is unknown");
+  if (*dtype == DType::kE2M1 && array.dtype().bits == 8) return *dtype;
   if (traits(*dtype).bits != array.dtype().bits)
     throw Error(Code::kUsage, "dtype " + name + " has " +
                                   std::to_string(traits(*dtype).bits) +
                                   " bits, the array's " +
                                   std::to_string(array.dtype().bits));
   return *dtype;
+}
+
+// A byte holds two elements: the last dimension counts pairs.
+void unfold_pairs(TensorView& view) {
+  if (view.shape.empty() || !view.is_contiguous())
+    throw Error(Code::kUsage,
+                "packed float4: expected contiguous bytes of one dimension "
+                "or more");
+  view.shape.back() *= 2;
+  view.strides.clear();
 }
 
 }  // namespace
@@ -86,6 +97,10 @@ TensorView view_of(const AnyArray& array, const std::string& dtype) {
     if (view.strides.back() < 0)
       throw Error(Code::kUsage, "negative strides: .copy() removes them");
   }
+  // torch leaves a tensor's shape in place when its storage is freed.
+  if (!view.data && view.numel() > 0)
+    throw Error(Code::kUnreadable, "a tensor without memory");
+  if (view.dtype == DType::kE2M1) unfold_pairs(view);
   return view;
 }
 
