@@ -16,6 +16,10 @@ namespace {
 // An output error of at most this many times its inputs' is their growth.
 constexpr double kGrowth = 4;
 
+// Event::order of a module's outputs where operators inside it are listed
+// after it.
+constexpr std::int32_t kOfEnclosing = 3;
+
 double relative(const std::optional<double>& golden,
                 const std::optional<double>& target, double scale) {
   if (!golden || !target) return -1;
@@ -79,11 +83,14 @@ class Localiser {
   }
 
   static void sort_events(std::vector<Event>& events) {
-    std::stable_sort(events.begin(), events.end(),
-                     [](const Event& a, const Event& b) {
-                       return std::tie(a.time, a.order, a.op) <
-                              std::tie(b.time, b.order, b.op);
-                     });
+    // Of modules that end together the inner one, listed later, ends first.
+    const auto key = [](const Event& e) {
+      const auto op = static_cast<std::int64_t>(e.op);
+      return std::tuple(e.time, e.order, e.order == kOfEnclosing ? -op : op);
+    };
+    std::stable_sort(
+        events.begin(), events.end(),
+        [&](const Event& a, const Event& b) { return key(a) < key(b); });
   }
 
   bool has_communications() const {
@@ -109,8 +116,10 @@ class Localiser {
   }
 
   void set_time(Event& event) const {
-    event.time = event.order < 2 ? states_[event.op].start
-                                 : static_cast<std::int64_t>(event.op);
+    const OpState& state = states_[event.op];
+    event.time = event.order < 2 ? state.start : state.finish;
+    if (event.order == 2 && state.finish > static_cast<std::int64_t>(event.op))
+      event.order = kOfEnclosing;
   }
 
   // Everything an operator put out, in order, for `produce_until`.
@@ -119,11 +128,12 @@ class Localiser {
       const OpRow& rows = group_.ops[op];
       for (std::uint32_t i = 0; i < rows.row_count; ++i) {
         if (result_.rows[rows.first_row + i].role != Role::kOutput) continue;
-        producers_.push_back({static_cast<std::int64_t>(op), 2,
-                              static_cast<std::uint32_t>(op),
-                              rows.first_row + i});
+        producers_.push_back(
+            {0, 2, static_cast<std::uint32_t>(op), rows.first_row + i});
+        set_time(producers_.back());
       }
     }
+    sort_events(producers_);
   }
 
   void produce_until(const Event& event) {
@@ -139,7 +149,7 @@ class Localiser {
   void assign(const Event& event) {
     Row& row = result_.rows[event.row];
     if (row.role == Role::kTensor) return;
-    if (event.order == 2) {
+    if (event.order >= 2) {
       assign_output(event.op, row);
       output_differed_ = true;
       return;

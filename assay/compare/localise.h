@@ -11,10 +11,11 @@
 namespace assay {
 
 // A mismatch in the order it came into being: parameters and inputs when the
-// operator starts (with its first inner operator), outputs when it ends.
+// operator starts (with its first inner operator), outputs when it ends (with
+// its last).
 struct Event {
   std::int64_t time = 0;   // index into Group::ops
-  std::int32_t order = 0;  // parameter, input, output
+  std::int32_t order = 0;  // parameter, input, output, output of what encloses
   std::uint32_t op = 0;
   std::size_t row = 0;  // index into Comparison::rows
 };

@@ -51,6 +51,7 @@ class StateFinder {
   std::vector<OpState> run() {
     for (std::size_t i = 0; i < states_.size(); ++i) add_rows(i);
     for (std::size_t i = 0; i < states_.size(); ++i) climb(i);
+    set_spans();
     link_directions();
     return std::move(states_);
   }
@@ -59,7 +60,6 @@ class StateFinder {
   void add_rows(std::size_t op) {
     const OpRow& rows = group_.ops[op];
     OpState& state = states_[op];
-    state.start = static_cast<std::int64_t>(op);
     for (std::uint32_t i = 0; i < rows.row_count; ++i) {
       const Row& row = result_.rows[rows.first_row + i];
       const bool feeds =
@@ -71,16 +71,22 @@ class StateFinder {
   // Tells every enclosing module. Stops where an ancestor knows already, so
   // the walk is short and a cyclic tree of a broken dump ends it.
   void climb(std::size_t op) {
-    const bool differs = states_[op].outputs.differs;
-    const auto start = static_cast<std::int64_t>(op);
-    for (std::int32_t at = group_.ops[op].parent; at >= 0;
-         at = group_.ops[at].parent) {
-      OpState& parent = states_[at];
-      const bool news =
-          (differs && !parent.inner_differs) || start < parent.start;
-      if (!news) break;
-      parent.inner_differs = parent.inner_differs || differs;
-      parent.start = std::min(parent.start, start);
+    if (!states_[op].outputs.differs) return;
+    for (std::int32_t at = group_.ops[op].parent;
+         at >= 0 && !states_[at].inner_differs; at = group_.ops[at].parent) {
+      states_[at].inner_differs = true;
+    }
+  }
+
+  void set_spans() {
+    std::vector<std::int32_t> parents(states_.size());
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      parents[i] = group_.ops[i].parent;
+    }
+    const std::vector<OpSpan> spans = find_spans(parents);
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      states_[i].start = spans[i].start;
+      states_[i].finish = spans[i].finish;
     }
   }
 
@@ -129,6 +135,26 @@ void Agreement::merge(const Agreement& other) {
   equal = equal && other.equal;
   error = std::max(error, other.error);
   measured = measured && other.measured;
+}
+
+std::vector<OpSpan> find_spans(const std::vector<std::int32_t>& parents) {
+  const auto count = static_cast<std::int64_t>(parents.size());
+  std::vector<OpSpan> spans(parents.size());
+  for (std::int64_t i = 0; i < count; ++i) spans[i] = {i, i};
+  // Upwards from the earliest: whoever knows an earlier start ends the walk.
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int32_t at = parents[i]; at >= 0 && spans[at].start > i;
+         at = parents[at]) {
+      spans[at].start = i;
+    }
+  }
+  for (std::int64_t i = count - 1; i >= 0; --i) {
+    for (std::int32_t at = parents[i]; at >= 0 && spans[at].finish < i;
+         at = parents[at]) {
+      spans[at].finish = i;
+    }
+  }
+  return spans;
 }
 
 std::vector<OpState> find_op_states(const TracePair& pair,

@@ -26,9 +26,18 @@ struct OpState {
   Agreement outputs;           // and parameter gradients
   bool inner_differs = false;  // an operator inside it has a wrong output
   std::int64_t start = 0;      // first operator that runs inside it
+  std::int64_t finish = 0;     // last one
   std::int32_t forward = -1;   // the forward call of a backward or gradient
   std::int32_t backward = -1;  // the backward call of a parameter gradient
 };
+
+// The first and the last operator that run inside each, itself included.
+// msprobe lists a module after what runs inside it, our captures before it.
+// `parents`: of each operator, -1 for a root.
+struct OpSpan {
+  std::int64_t start = 0, finish = 0;
+};
+std::vector<OpSpan> find_spans(const std::vector<std::int32_t>& parents);
 
 std::vector<OpState> find_op_states(const TracePair& pair,
                                     const Comparison& result,

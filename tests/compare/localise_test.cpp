@@ -75,6 +75,28 @@ TEST(Localise, AModuleWhoseInnerOperatorDiffersInherits) {
             Origin::kInherited);
 }
 
+// Our captures list a module when it begins: what it puts out is still later
+// than what its operators take in.
+TEST(Localise, AModuleListedBeforeItsOperatorsEndsAfterThem) {
+  const auto step = [](const Values& mask, const Values& sum) {
+    TraceBuilder b;
+    b.op("Module.h.Block.forward.0").in(kX).out(sum);
+    b.op("Module.h.fc.Linear.forward.0", "Module.h.Block.forward.0")
+        .in(kX)
+        .out(kLinear);
+    b.op("Tensor.add.0.forward", "Module.h.fc.Linear.forward.0").in(kLinear);
+    b.tensor(Role::kInput, "input.1", f32({3}, mask)).out(sum);
+    return b.build();
+  };
+  const Comparison result =
+      compare(step(kGelu, kSum), step(kWrongGelu, kWrongSum));
+  EXPECT_EQ(origin(result, "Tensor.add.0.forward.input.1"),
+            Origin::kInputDiffers);
+  EXPECT_EQ(origin(result, "Module.h.Block.forward.0.output.0"),
+            Origin::kInherited);
+  EXPECT_EQ(result.first_divergence->name, "Tensor.add.0.forward");
+}
+
 TEST(Localise, AModuleIsBlamedForWhatHappensBetweenItsOperators) {
   TraceBuilder golden, target;
   for (TraceBuilder* side : {&golden, &target}) {
