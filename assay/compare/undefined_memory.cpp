@@ -49,7 +49,10 @@ bool is_undefined_memory(const Trace& trace, const Op& op,
                          const Record& record) {
   if (!record.is_tensor || op.direction != Direction::kForward) return false;
   if (record.role == Role::kOutput) return contains(kAllocators, op.api);
-  if (record.role != Role::kInput || op.prefix != "Distributed") return false;
+  if (record.role != Role::kInput) return false;
+  if (record.leaf == "input.out" || record.leaf.starts_with("input.out."))
+    return true;
+  if (op.prefix != "Distributed") return false;
   if (const auto transfer = point_to_point(record)) return !transfer->send;
   if (!is_first_argument(record.leaf)) return false;
   if (contains(kResultFirst, op.api)) return true;

@@ -254,8 +254,10 @@ TEST(Judge, UninitialisedMemoryIsNoEvidenceAndNoMismatch) {
   a.op("Distributed.recv.0.forward").in({1}).value("input.1", "int", "1");
   b.op("Torch.empty.0.forward").out({9, 9});
   b.op("Distributed.recv.0.forward").in({2}).value("input.1", "int", "1");
+  a.op("Torch.abs.0.forward").tensor(Role::kInput, "input.out", f32({1}, {3}));
+  b.op("Torch.abs.0.forward").tensor(Role::kInput, "input.out", f32({1}, {4}));
   const Comparison result = compare(a.build(), b.build());
-  EXPECT_EQ(result.counts.empty, 2);
+  EXPECT_EQ(result.counts.empty, 3);
   EXPECT_EQ(result.counts.mismatch, 0);
   EXPECT_EQ(result.verdict, Verdict::kIncomplete);
 }
