@@ -24,27 +24,38 @@ std::shared_ptr<CaptureQueue::Buffer> CaptureQueue::buffer(std::size_t bytes) {
   return nullptr;
 }
 
+void CaptureQueue::wait_for_room(std::int64_t bytes, double& waited,
+                                 std::unique_lock<std::mutex>& lock) {
+  using Clock = std::chrono::steady_clock;
+  const auto fits = [&] {
+    return in_flight_ == 0 || in_flight_ + bytes <= limit_;
+  };
+  if (!fits()) {
+    const auto start = Clock::now();
+    changed_.wait(lock, fits);
+    waited += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  in_flight_ += bytes;
+}
+
+void CaptureQueue::admit(const Tensor& tensor, double& waited) {
+  std::unique_lock lock(mutex_);
+  wait_for_room(static_cast<std::int64_t>(tensor.view.bytes().size()), waited,
+                lock);
+}
+
 Tensor CaptureQueue::copy(const TensorView& view, double& waited) {
   const std::int64_t count = view.numel();
   const auto bytes =
       static_cast<std::size_t>(storage_bytes(view.dtype, count).value());
   std::shared_ptr<Buffer> memory;
   {
-    using Clock = std::chrono::steady_clock;
     std::unique_lock lock(mutex_);
-    const auto size = static_cast<std::int64_t>(bytes);
-    const auto fits = [&] {
-      return in_flight_ == 0 || in_flight_ + size <= limit_;
-    };
-    if (!fits()) {
-      const auto start = Clock::now();
-      changed_.wait(lock, fits);
-      waited += std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    in_flight_ += size;
+    wait_for_room(static_cast<std::int64_t>(bytes), waited, lock);
     memory = buffer(bytes);
+    if (!memory) memory = std::make_shared<Buffer>(bytes);
+    lent_.insert(memory.get());
   }
-  if (!memory) memory = std::make_shared<Buffer>(bytes);
   gather(view, 0, count, memory->data());
   Tensor tensor;
   tensor.view.dtype = view.dtype;
@@ -63,26 +74,34 @@ void CaptureQueue::push(CaptureJob job) {
 }
 
 void CaptureQueue::done(CaptureJob&& job) {
+  std::shared_ptr<const void> foreign;  // goes when nothing is locked
   {
     std::lock_guard lock(mutex_);
     busy_ = false;
     if (job.tensor) {
-      const auto bytes = job.tensor->view.bytes().size();
-      in_flight_ -= static_cast<std::int64_t>(bytes);
-      // Owners are this queue's own buffers, given out as const.
-      auto memory = std::const_pointer_cast<Buffer>(
-          std::static_pointer_cast<const Buffer>(job.tensor->owner));
+      in_flight_ -= static_cast<std::int64_t>(job.tensor->view.bytes().size());
+      std::shared_ptr<const void> owner = std::move(job.tensor->owner);
       job.tensor.reset();
-      free_.push_back(std::move(memory));
-      std::size_t kept = 0;
-      for (const auto& each : free_) kept += each->size();
-      while (kept > static_cast<std::size_t>(limit_) / 2 && !free_.empty()) {
-        kept -= free_.front()->size();
-        free_.erase(free_.begin());
+      if (lent_.erase(owner.get())) {
+        keep(std::move(owner));
+      } else {
+        foreign = std::move(owner);
       }
     }
   }
   changed_.notify_all();
+}
+
+// For the next copy, as long as not too much lies idle.
+void CaptureQueue::keep(std::shared_ptr<const void> owner) {
+  free_.push_back(std::const_pointer_cast<Buffer>(
+      std::static_pointer_cast<const Buffer>(std::move(owner))));
+  std::size_t kept = 0;
+  for (const auto& each : free_) kept += each->size();
+  while (kept > static_cast<std::size_t>(limit_) / 2 && !free_.empty()) {
+    kept -= free_.front()->size();
+    free_.erase(free_.begin());
+  }
 }
 
 void CaptureQueue::finish() {

@@ -8,18 +8,23 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "assay/base/hash.h"
 #include "assay/core/tensor.h"
 
 namespace assay {
 
-// One line of trace.jsonl. With a tensor, `line` is its beginning and the
-// thread adds what it finds out.
+// One line of trace.jsonl. With a tensor or a hash, `line` is its beginning
+// and the thread adds the rest.
 struct CaptureJob {
   std::string line;
-  std::optional<Tensor> tensor;
+  // To be described, where there is no hash, and stored.
+  std::optional<Tensor> tensor = std::nullopt;
+  // Of what is stored or, without a tensor, was handed over before.
+  std::optional<Hash128> hash = std::nullopt;
 };
 
 class CaptureQueue {
@@ -30,6 +35,8 @@ class CaptureQueue {
   // while more than the limit is in flight, unless nothing is: one tensor
   // larger than the limit still passes. `waited` is increased by seconds.
   Tensor copy(const TensorView& tensor, double& waited);
+  // Waits like copy(), for a tensor that nobody else writes to.
+  void admit(const Tensor& tensor, double& waited);
   void push(CaptureJob job);
   // The next one; nullopt once finish() was called and nothing is left.
   // `idle`: called before waiting for more.
@@ -42,13 +49,17 @@ class CaptureQueue {
 
  private:
   using Buffer = std::vector<std::byte>;
+  void wait_for_room(std::int64_t bytes, double& waited,
+                     std::unique_lock<std::mutex>& lock);
   std::shared_ptr<Buffer> buffer(std::size_t bytes);
+  void keep(std::shared_ptr<const void> owner);
 
   const std::int64_t limit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CaptureJob> jobs_;
   std::vector<std::shared_ptr<Buffer>> free_;
+  std::set<const void*> lent_;  // our buffers that are in flight
   std::int64_t in_flight_ = 0;  // bytes of copies that are not done
   bool busy_ = false, finished_ = false;
 };

@@ -11,6 +11,7 @@
 #include "assay/trace/capture_shard.h"
 #include "assay/trace/json_line.h"
 #include "assay/trace/msprobe.h"
+#include "assay/trace/recompute.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -329,6 +330,7 @@ void read_capture(const fs::path& directory, Trace& trace) {
   CaptureReader reader(directory, trace);
   reader.read();
   reader.group();
+  normalize_recompute(trace);
   rename_duplicates(trace);
 }
 

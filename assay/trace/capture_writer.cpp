@@ -12,7 +12,7 @@
 
 #include "assay/base/error.h"
 #include "assay/base/hash.h"
-#include "assay/metrics/tensor_summary.h"
+#include "assay/trace/capture_content.h"
 #include "assay/trace/capture_lines.h"
 #include "assay/trace/capture_names.h"
 #include "assay/trace/capture_queue.h"
@@ -24,13 +24,6 @@ namespace {
 // Lines are written at the latest when so many bytes have come together, and
 // whenever the thread has nothing else to do.
 constexpr std::size_t kLineBuffer = 1 << 16;
-
-// Of dtype, shape and bytes: a tensor of ones and its transpose differ.
-Hash128 content_hash(const Tensor& tensor) {
-  std::string kind(traits(tensor.dtype()).name);
-  kind += to_string(tensor.shape());
-  return hash128(tensor.view.bytes(), hash128(kind).low);
-}
 
 struct StoredAt {
   std::int64_t shard = 0, at = 0;
@@ -74,27 +67,40 @@ class CaptureWriter::Impl {
   std::int32_t stack(const std::vector<std::string>& frames) {
     const auto next = static_cast<std::int32_t>(stacks_.size());
     const auto [found, added] = stacks_.emplace(frames, next);
-    if (added) queue_.push({stack_line(frames), std::nullopt});
+    if (added) queue_.push({stack_line(frames)});
     return found->second;
   }
 
   std::uint32_t op(const Op& op, std::string_view autocast) {
-    queue_.push({op_line(op, autocast), std::nullopt});
+    queue_.push({op_line(op, autocast)});
     return static_cast<std::uint32_t>(counts_.ops++);
   }
 
   void tensor(const CaptureLeaf& leaf, const TensorView& view,
-              bool requires_grad) {
-    ++counts_.records;
-    std::string line = leaf_begin(leaf);
-    add_text(line, "dtype", traits(view.dtype).name);
-    add_integers(line, "shape", view.shape);
-    if (requires_grad) line += ",\"requires_grad\":true";
+              bool requires_grad, std::uint64_t number) {
+    std::string line = tensor_begin(leaf, view, requires_grad);
     if (!problem().empty()) return;
-    Tensor copy = queue_.copy(view, counts_.waited);
-    counts_.tensor_bytes += static_cast<std::int64_t>(copy.view.bytes().size());
-    queue_.push({std::move(line), std::move(copy)});
+    if (const CaptureMemo::Content* content = memo_.find(number, view)) {
+      ++counts_.remembered;
+      queue_.push({line + content->statistics + content_end(content->hash),
+                   std::nullopt, to_place(content->hash)});
+      return;
+    }
+    if (options_.mode != CaptureMode::kStatistics && !view.is_contiguous()) {
+      queue_.push({std::move(line), queue_.copy(view, counts_.waited)});
+      return;
+    }
+    describe(std::move(line), view, number);
   }
+
+  void owned(const CaptureLeaf& leaf, Tensor tensor, bool requires_grad) {
+    std::string line = tensor_begin(leaf, tensor.view, requires_grad);
+    if (!problem().empty()) return;
+    queue_.admit(tensor, counts_.waited);
+    queue_.push({std::move(line), std::move(tensor)});
+  }
+
+  void forget() { memo_.clear(); }
 
   void plain(const CaptureLeaf& leaf, const SideFacts* facts,
              std::string_view key, std::string_view text) {
@@ -107,7 +113,7 @@ class CaptureWriter::Impl {
     }
     if (facts) add_integers(line, "shape", facts->shape);
     add_text(line, key, text);
-    queue_.push({line + "}\n", std::nullopt});
+    queue_.push({line + "}\n"});
   }
 
   void flush() {
@@ -121,7 +127,7 @@ class CaptureWriter::Impl {
       std::string line = "{\"end\":true";
       add_integer(line, "ops", counts_.ops);
       add_integer(line, "records", counts_.records);
-      queue_.push({line + "}\n", std::nullopt});
+      queue_.push({line + "}\n"});
       queue_.finish();
       thread_.join();
       ::close(fd_);
@@ -164,8 +170,12 @@ class CaptureWriter::Impl {
   }
 
   void handle(CaptureJob& job) {
-    if (job.tensor) {
-      describe(*job.tensor, job.line);
+    if (job.tensor && !job.hash) look_at(job);
+    if (job.hash) {
+      const StoredAt place =
+          store(*job.hash, job.tensor ? &*job.tensor : nullptr);
+      add_integer(job.line, "shard", place.shard);
+      add_integer(job.line, "at", place.at);
       job.line += "}\n";
     }
     std::lock_guard lock(lines_mutex_);
@@ -173,35 +183,69 @@ class CaptureWriter::Impl {
     if (lines_.size() > kLineBuffer) write_lines_locked();
   }
 
-  void describe(const Tensor& tensor, std::string& line) {
-    if (options_.mode != CaptureMode::kHash) add_statistics(tensor, line);
-    if (options_.mode == CaptureMode::kStatistics) return;
-    const Hash128 hash = content_hash(tensor);
-    add_text(line, "hash", to_hex(hash));
+  // A tensor of which nothing is known yet.
+  void look_at(CaptureJob& job) {
+    const TensorView& view = job.tensor->view;
+    std::optional<Hash128> hash;
+    if (options_.mode != CaptureMode::kHash)
+      job.line += statistics_text(view, false);
+    if (options_.mode != CaptureMode::kStatistics) hash = content_hash(view);
+    job.line += content_end(hash);
+    job.hash = to_place(hash);
+  }
+
+  std::string tensor_begin(const CaptureLeaf& leaf, const TensorView& view,
+                           bool requires_grad) {
+    ++counts_.records;
+    counts_.tensor_bytes += storage_bytes(view.dtype, view.numel()).value();
+    std::string line = leaf_begin(leaf);
+    add_text(line, "dtype", traits(view.dtype).name);
+    add_integers(line, "shape", view.shape);
+    if (requires_grad) line += ",\"requires_grad\":true";
+    return line;
+  }
+
+  // Looks at a contiguous tensor here; of hashes seen before nothing is kept.
+  void describe(std::string line, const TensorView& view,
+                std::uint64_t number) {
+    CaptureMemo::Content content;
+    if (options_.mode != CaptureMode::kStatistics)
+      content.hash = content_hash(view);
+    bool stored = false;
     if (options_.mode == CaptureMode::kTensor) {
-      const StoredAt place = store(hash, tensor);
-      add_integer(line, "shard", place.shard);
-      add_integer(line, "at", place.at);
+      const auto [known, added] = known_.try_emplace(*content.hash);
+      if (added) known->second = statistics_text(view, true);
+      content.statistics = known->second;
+      stored = !added;
+    } else if (options_.mode == CaptureMode::kStatistics) {
+      content.statistics = statistics_text(view, true);
+    }
+    line += content.statistics + content_end(content.hash);
+    const auto place = to_place(content.hash);
+    memo_.keep(number, view, std::move(content));
+    if (place && !stored) {
+      queue_.push({std::move(line), queue_.copy(view, counts_.waited), place});
+    } else {
+      queue_.push({std::move(line), std::nullopt, place});
     }
   }
 
-  static void add_statistics(const Tensor& tensor, std::string& line) {
-    const TensorSummary s = summarise(tensor.view, false);
-    if (s.count == 0) return;
-    add_number(line, "max", s.max);
-    add_number(line, "min", s.min);
-    add_number(line, "mean", s.mean);
-    add_number(line, "norm", s.norm);
-    add_integer(line, "zeros", s.zeros);
-    if (saturates(tensor.dtype())) add_integer(line, "saturated", s.saturated);
-    add_integer_unless_zero(line, "nan", s.nan);
-    add_integer_unless_zero(line, "inf", s.positive_inf);
-    add_integer_unless_zero(line, "-inf", s.negative_inf);
+  // The end of a line but for the tensor's place in a file.
+  std::string content_end(const std::optional<Hash128>& hash) const {
+    std::string text;
+    if (hash) add_text(text, "hash", to_hex(*hash));
+    if (options_.mode != CaptureMode::kTensor) text += "}\n";
+    return text;
   }
 
-  StoredAt store(const Hash128& hash, const Tensor& tensor) {
+  std::optional<Hash128> to_place(const std::optional<Hash128>& hash) const {
+    return options_.mode == CaptureMode::kTensor ? hash : std::nullopt;
+  }
+
+  StoredAt store(const Hash128& hash, const Tensor* given) {
     const auto known = stored_.find(hash);
     if (known != stored_.end()) return known->second;
+    const Tensor& tensor = *given;
     const std::string name = to_hex(hash);
     if (shard_ && (shard_->data_bytes() > options_.shard_bytes ||
                    !shard_->has_room(name, tensor.shape()))) {
@@ -248,6 +292,9 @@ class CaptureWriter::Impl {
   bool closed_ = false;
   CaptureCounts counts_;
   std::map<std::vector<std::string>, std::int32_t> stacks_;
+  // Statistics of what was handed over for storing, by content.
+  std::map<Hash128, std::string> known_;
+  CaptureMemo memo_;
 
   mutable std::mutex mutex_;  // problem_, stored_bytes_
   std::string problem_;
@@ -278,8 +325,17 @@ std::uint32_t CaptureWriter::op(const Op& op, std::string_view autocast) {
 }
 
 void CaptureWriter::tensor(const CaptureLeaf& leaf, const TensorView& tensor,
-                           bool requires_grad) {
-  if (!impl_->ignores()) impl_->tensor(leaf, tensor, requires_grad);
+                           bool requires_grad, std::uint64_t number) {
+  if (!impl_->ignores()) impl_->tensor(leaf, tensor, requires_grad, number);
+}
+
+void CaptureWriter::forget() {
+  if (!impl_->ignores()) impl_->forget();
+}
+
+void CaptureWriter::owned_tensor(const CaptureLeaf& leaf, Tensor tensor,
+                                 bool requires_grad) {
+  if (!impl_->ignores()) impl_->owned(leaf, std::move(tensor), requires_grad);
 }
 
 void CaptureWriter::value(const CaptureLeaf& leaf, std::string_view text) {

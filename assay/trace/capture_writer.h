@@ -1,6 +1,6 @@
 // Writes our capture format while a training step runs: what an operator's
-// leaves hold goes to a queue, and a thread of the writer's own summarises,
-// hashes and stores it. docs/formats-traces.md has the format.
+// leaves hold goes through a bounded queue to a thread of the writer's own,
+// which stores it. docs/formats-traces.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct CaptureCounts {
   std::int64_t ops = 0, records = 0;
   std::int64_t tensor_bytes = 0;  // seen
   std::int64_t stored_bytes = 0;  // kept: tensors seen before are not again
+  std::int64_t remembered = 0;    // records of tensors that were not read
   double waited = 0;              // seconds that the queue was full
 };
 
@@ -71,9 +72,20 @@ class CaptureWriter {
   // Begins an operator and returns its number. first_record and record_count
   // are not looked at; `autocast`: dtype of the region, "" outside of one.
   std::uint32_t op(const Op& op, std::string_view autocast = "");
-  // Copies the elements: the tensor may change as soon as this returns.
+  // The tensor may change as soon as this returns. It is summarised and hashed
+  // here, with every core, and only contents that are new are copied: where a
+  // training step keeps all cores busy, copying first and looking later costs
+  // more than looking.
+  // number: not 0 for what the caller takes for one tensor that nobody has
+  // written to since it was given with that number; it is then not read again
+  // (CaptureMemo has what guards this).
   void tensor(const CaptureLeaf& leaf, const TensorView& tensor,
-              bool requires_grad);
+              bool requires_grad, std::uint64_t number = 0);
+  // Numbers given until now mean nothing any more.
+  void forget();
+  // A contiguous tensor that nobody else writes to (a copy from a device): all
+  // of its work is the thread's. Its owner is let go there.
+  void owned_tensor(const CaptureLeaf& leaf, Tensor tensor, bool requires_grad);
   void value(const CaptureLeaf& leaf, std::string_view text);
   // A tensor whose elements cannot be had: why, in one line.
   void unreadable(const CaptureLeaf& leaf, const SideFacts& facts,

@@ -48,13 +48,6 @@ void read_stacks(const std::filesystem::path& file, OpFinder& ops,
 void read_construct(const std::filesystem::path& file, OpFinder& ops,
                     Trace& trace);
 
-// Renames calls that activation checkpointing shifted, so that a run with it
-// pairs with one without: first runs count among themselves, a recomputed
-// forward becomes "{name}.recompute", its backward takes the index of the
-// first run. Needs Op::parent where an API is called more than once. What
-// cannot be tied keeps its name, with a warning.
-void normalize_recompute(Trace& trace);
-
 // Gives the second and later ops of one name, and leaves of one op, "{name}#2",
 // "#3", with a warning.
 void rename_duplicates(Trace& trace);

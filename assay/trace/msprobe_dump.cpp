@@ -14,6 +14,7 @@
 #include "assay/trace/leftovers.h"
 #include "assay/trace/msprobe.h"
 #include "assay/trace/msprobe_leaf.h"
+#include "assay/trace/recompute.h"
 
 namespace assay {
 namespace fs = std::filesystem;

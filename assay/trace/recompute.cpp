@@ -1,4 +1,6 @@
 // Undoes what activation checkpointing does to call indices.
+#include "assay/trace/recompute.h"
+
 #include <algorithm>
 #include <map>
 #include <string>

@@ -64,6 +64,15 @@ CaptureLeaf leaf_of(std::uint32_t op, const std::string& role, std::string leaf,
           std::move(type)};
 }
 
+// Keeps the array's memory; the last owner lets go under the GIL, which
+// nb::ndarray takes itself.
+Tensor kept(const AnyArray& array, const TensorView& view) {
+  Tensor tensor;
+  tensor.view = view;
+  tensor.owner = std::make_shared<const AnyArray>(array);
+  return tensor;
+}
+
 }  // namespace
 
 void bind_capture(nb::module_& m) {
@@ -81,6 +90,7 @@ void bind_capture(nb::module_& m) {
       .def_ro("records", &CaptureCounts::records)
       .def_ro("tensor_bytes", &CaptureCounts::tensor_bytes)
       .def_ro("stored_bytes", &CaptureCounts::stored_bytes)
+      .def_ro("remembered", &CaptureCounts::remembered)
       .def_ro("waited", &CaptureCounts::waited);
 
   nb::class_<CaptureWriter>(m, "CaptureWriter", "Writes one rank of one step.")
@@ -118,16 +128,23 @@ void bind_capture(nb::module_& m) {
           "tensor",
           [](CaptureWriter& self, std::uint32_t op, const std::string& role,
              std::string leaf, const AnyArray& array, std::string type,
-             bool requires_grad, const std::string& dtype) {
+             bool requires_grad, const std::string& dtype, bool owned,
+             std::uint64_t number) {
             const TensorView view = view_of(array, dtype);
             const CaptureLeaf place =
                 leaf_of(op, role, std::move(leaf), std::move(type));
+            if (owned) {
+              self.owned_tensor(place, kept(array, view), requires_grad);
+              return;
+            }
             nb::gil_scoped_release release;
-            self.tensor(place, view, requires_grad);
+            self.tensor(place, view, requires_grad, number);
           },
           nb::arg("op"), nb::arg("role"), nb::arg("leaf"), nb::arg("array"),
           nb::arg("type") = "torch.Tensor", nb::arg("requires_grad") = false,
-          nb::arg("dtype") = "")
+          nb::arg("dtype") = "", nb::arg("owned") = false,
+          nb::arg("number") = 0)
+      .def("forget", &CaptureWriter::forget)
       .def(
           "value",
           [](CaptureWriter& self, std::uint32_t op, const std::string& role,

@@ -70,6 +70,89 @@ bool same(const Tensor& a, const Tensor& b) {
          std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
+TEST(Capture, RecomputedCallsAreTiedToTheirFirstRun) {
+  const TempDir dir;
+  const Tensor x = filled(DType::kF32, {2}, {1, 2});
+  const Tensor y = filled(DType::kF32, {2}, {3, 4});
+  {
+    CaptureWriter writer(dir.path() / "t", options());
+    const auto call = [&](std::int64_t number, const Tensor& input,
+                          bool again) {
+      Op op = linear(number);
+      op.recompute = again;
+      writer.tensor(leaf(writer.op(op), Role::kInput, "input.0"), input.view,
+                    false);
+    };
+    call(0, x, false);
+    call(1, y, false);
+    call(2, y, true);  // the last region comes first
+    call(3, x, true);
+    writer.close();
+  }
+  const Trace t = read(dir.path() / "t");
+  ASSERT_EQ(t.ops.size(), 4u);
+  EXPECT_TRUE(t.ops[2].recompute);
+  EXPECT_EQ(t.ops[2].name, "Functional.linear.1.forward.recompute");
+  EXPECT_EQ(t.ops[3].name, "Functional.linear.0.forward.recompute");
+}
+
+// A number stands for one tensor that nobody wrote to; a sample of the bytes
+// guards it.
+TEST(Capture, ATensorThatIsShownAgainIsNotReadAgain) {
+  const TempDir dir;
+  Tensor x = Tensor::zeros(DType::kF32, {64, 1024});
+  CaptureCounts counts;
+  {
+    CaptureWriter writer(dir.path() / "t", options());
+    const std::uint32_t op = writer.op(linear());
+    const auto show = [&](const char* name, const Tensor& tensor) {
+      writer.tensor(leaf(op, Role::kInput, name), tensor.view, false, 1);
+    };
+    show("input.0", x);
+    show("input.1", x);
+    for (std::int64_t i = 0; i < 64 * 1024; ++i)
+      store_from_double(DType::kF32, 1, x.mutable_data(), i);
+    show("input.2", x);  // written to, whatever the caller believes
+    show("input.3", Tensor::zeros(DType::kF32, {1024, 64}));
+    writer.forget();
+    show("input.4", x);
+    writer.close();
+    counts = writer.counts();
+  }
+  EXPECT_EQ(counts.remembered, 1);
+  const Trace t = read(dir.path() / "t");
+  EXPECT_EQ(t.records.at(1).stats.max, 0);
+  EXPECT_EQ(t.records.at(1).digest, t.records.at(0).digest);
+  EXPECT_EQ(t.records.at(2).stats.max, 1);
+  EXPECT_EQ(t.records.at(4).stats.max, 1);
+  EXPECT_TRUE(same(t.loader->load(t.records.at(2)), x));
+}
+
+TEST(Capture, AnOwnedTensorIsTheWritersAlone) {
+  const TempDir dir;
+  for (const CaptureMode mode :
+       {CaptureMode::kTensor, CaptureMode::kStatistics, CaptureMode::kHash}) {
+    const auto path = dir.path() / std::string(to_string(mode));
+    {
+      CaptureWriter writer(path, options(mode));
+      const std::uint32_t op = writer.op(linear());
+      writer.owned_tensor(leaf(op, Role::kInput, "input.0"),
+                          filled(DType::kF32, {2}, {1, -2}), true);
+      writer.tensor(leaf(op, Role::kOutput, "output.0"),
+                    filled(DType::kF32, {2}, {1, -2}).view, false);
+      writer.close();
+    }
+    const Trace t = read(path);
+    EXPECT_EQ(t.records.at(0).digest, t.records.at(1).digest);
+    EXPECT_EQ(t.records.at(0).stats.min, t.records.at(1).stats.min);
+    EXPECT_EQ(t.records.at(0).facts.requires_grad, true);
+    if (mode == CaptureMode::kTensor) {
+      EXPECT_TRUE(
+          same(t.loader->load(t.records[0]), t.loader->load(t.records[1])));
+    }
+  }
+}
+
 TEST(Capture, ComesBackAsItWasWritten) {
   const TempDir dir;
   const Tensor x = filled(DType::kF32, {2, 2}, {1, -2, 0.5, 4});
@@ -85,7 +168,6 @@ TEST(Capture, ComesBackAsItWasWritten) {
     const std::uint32_t outer = writer.op(module, "bfloat16");
     Op inner = linear(3);
     inner.parent = static_cast<std::int32_t>(outer);
-    inner.recompute = true;
     inner.collective = std::make_unique<Collective>();
     inner.collective->group_id = "tp";
     inner.collective->group_ranks = {0, 3};
@@ -111,7 +193,6 @@ TEST(Capture, ComesBackAsItWasWritten) {
   EXPECT_EQ(t.ops[0].record_count, 1u);
   EXPECT_EQ(t.ops[1].parent, 0);
   EXPECT_EQ(t.ops[1].call_index, 3);
-  EXPECT_TRUE(t.ops[1].recompute);
   ASSERT_TRUE(t.ops[1].collective);
   EXPECT_EQ(t.ops[1].collective->group_ranks,
             (std::vector<std::int64_t>{0, 3}));

@@ -1,0 +1,73 @@
+#include "assay/trace/capture_content.h"
+
+#include <array>
+#include <cstring>
+
+#include "assay/metrics/tensor_summary.h"
+#include "assay/trace/capture_lines.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kLine = 64, kLines = 128;
+// Below, a sample would be much of the tensor.
+constexpr std::size_t kSmall = 4 * kLine * kLines;
+
+bool sampled(std::uint64_t number, const TensorView& tensor) {
+  return number != 0 && tensor.is_contiguous() &&
+         tensor.bytes().size() >= kSmall;
+}
+
+Hash128 sample_of(const TensorView& tensor) {
+  std::array<std::byte, kLine * kLines> lines;
+  const auto bytes = tensor.bytes();
+  const std::size_t stride = (bytes.size() - kLine) / (kLines - 1);
+  for (std::size_t i = 0; i < kLines; ++i)
+    std::memcpy(lines.data() + i * kLine, bytes.data() + i * stride, kLine);
+  return hash128(lines);
+}
+
+}  // namespace
+
+Hash128 content_hash(const TensorView& tensor) {
+  std::string kind(traits(tensor.dtype).name);
+  kind += to_string(tensor.shape);
+  return hash128(tensor.bytes(), hash128(kind).low);
+}
+
+std::string statistics_text(const TensorView& tensor, bool parallel) {
+  std::string text;
+  const TensorSummary s = summarise(tensor, parallel);
+  if (s.count == 0) return text;
+  add_number(text, "max", s.max);
+  add_number(text, "min", s.min);
+  add_number(text, "mean", s.mean);
+  add_number(text, "norm", s.norm);
+  add_integer(text, "zeros", s.zeros);
+  if (saturates(tensor.dtype)) add_integer(text, "saturated", s.saturated);
+  add_integer_unless_zero(text, "nan", s.nan);
+  add_integer_unless_zero(text, "inf", s.positive_inf);
+  add_integer_unless_zero(text, "-inf", s.negative_inf);
+  return text;
+}
+
+const CaptureMemo::Content* CaptureMemo::find(std::uint64_t number,
+                                              const TensorView& tensor) const {
+  if (!sampled(number, tensor)) return nullptr;
+  const auto found = known_.find(number);
+  if (found == known_.end()) return nullptr;
+  const Known& known = found->second;
+  if (known.dtype != tensor.dtype || known.shape != tensor.shape ||
+      known.sample != sample_of(tensor))
+    return nullptr;
+  return &known.content;
+}
+
+void CaptureMemo::keep(std::uint64_t number, const TensorView& tensor,
+                       Content content) {
+  if (!sampled(number, tensor)) return;
+  known_.insert_or_assign(number, Known{tensor.dtype, tensor.shape,
+                                        sample_of(tensor), std::move(content)});
+}
+
+}  // namespace assay
