@@ -1,0 +1,191 @@
+"""API calls: torch.*, torch.nn.functional.*, methods of tensors, operators of
+extensions.
+
+A TorchFunctionMode sees them whatever name they were imported by, and patches
+nothing. Of a function that calls others only the outer call is an operator;
+aten.py sees what is inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from assay.capture.calls import Call
+from assay.capture.recorder import Recorder, THREAD
+
+# Reads of a tensor's description or address, and plumbing: no operator.
+_NO_OPERATORS = frozenset("""
+    __array__ __bool__ __complex__ __contains__ __cuda_array_interface__
+    __deepcopy__ __dir__ __dlpack__ __dlpack_device__ __float__ __format__
+    __hash__ __index__ __int__ __len__ __reduce_ex__ __repr__ __setstate__
+    __str__ _is_view _nnz _version allclose can_cast coalesce_hint data_ptr
+    dense_dim dim dim_order element_size get_default_dtype get_device
+    has_names item ndimension nelement numel numpy pin_memory record_stream
+    register_hook register_post_accumulate_grad_hook requires_grad_
+    result_type retain_grad share_memory_ size sparse_dim storage
+    storage_offset storage_type stride to_dlpack tolist untyped_storage
+    set_default_dtype set_default_device get_num_threads manual_seed
+    _set_grad_enabled set_grad_enabled
+    """.split())
+# Properties that compute a tensor.
+_VIEWS = frozenset(("H", "T", "imag", "mH", "mT", "real"))
+
+_PREFIXES = (("torch.nn.functional.", "Functional"),
+             ("torch.Tensor.", "Tensor"), ("torch.", "Torch"))
+# Markers for profilers.
+_PLUMBING = ("profiler.", "torch.autograd.profiler.")
+_NAMESPACES = {"aten": "Aten", "npu": "NPU"}
+
+Kind = Optional[tuple[str, str]]
+
+
+def kind_of(function: Callable) -> Kind:
+    """(prefix, api) of a call, None where it is no operator."""
+    name = resolve_name(function)
+    if name is None:
+        name = "torch." + getattr(function, "__name__", str(function))
+    if name.endswith(".__get__"):
+        name = name[:-len(".__get__")]
+        if name.rpartition(".")[2] not in _VIEWS:
+            return None
+    elif name.endswith((".__set__", ".__delete__")):
+        return None
+    last = name.rpartition(".")[2]
+    if (last in _NO_OPERATORS or last.startswith("is_")
+            or name.startswith(_PLUMBING)):
+        return None
+    for beginning, prefix in _PREFIXES:
+        if name.startswith(beginning):
+            return prefix, name[len(beginning):]
+    namespace, _, rest = name.partition(".")
+    return _NAMESPACES.get(namespace, namespace), rest or namespace
+
+
+class FunctionMode(TorchFunctionMode):
+    """Hands every API call to a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self._kinds: dict[Any, Kind] = {}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        recorder = self.recorder
+        if THREAD.busy or not recorder.alive:
+            return func(*args, **kwargs)
+        try:
+            kind = self._kinds[func]
+        except KeyError:
+            kind = self._kinds[func] = _known(func)
+        if kind is None:
+            return func(*args, **kwargs)
+        if callable(kind):
+            return kind(self, func, args, kwargs)
+        return self._recorded(kind, func, args, kwargs)
+
+    def _recorded(self, kind: tuple[str, str], func: Callable, args: tuple,
+                  kwargs: dict) -> Any:
+        recorder = self.recorder
+        prefix, api = kind
+        number = recorder.next_call(f"{prefix}.{api}")
+        call = Call(recorder, prefix, api, f"{prefix}.{api}.{number}", "",
+                    number)
+        with recorder.guarded():
+            call.begin(args, kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            with recorder.guarded():
+                call.raised(error)
+            raise
+        with recorder.guarded():
+            # x[0] = 1 and _foreach_add_ return nothing: they changed this.
+            call.end(args[0] if result is None and args else result)
+        return result
+
+
+def _known(func: Callable) -> Any:
+    special = _SPECIAL.get(func)
+    if special is not None:
+        return special
+    if getattr(func, "__name__", "") in ("__get__", "__set__"):
+        name = (resolve_name(func) or "").split(".")
+        if name[-2:-1] == ["data"]:
+            return _escape
+    return kind_of(func)
+
+
+def _escape(mode: FunctionMode, func: Callable, args: tuple,
+            kwargs: dict) -> Any:
+    """Memory is handed out, and may be written to unseen."""
+    mode.recorder.identities.escape(args[0])
+    return func(*args, **kwargs)
+
+
+def _tensor_backward(mode: FunctionMode, func: Callable, args: tuple,
+                     kwargs: dict) -> Any:
+    def call(tensor, gradient=None, retain_graph=None, create_graph=False,
+             inputs=None):
+        return (tensor,), (gradient,), retain_graph, create_graph, inputs
+
+    return _run_backward(mode, func, args, kwargs, call)
+
+
+def _autograd_backward(mode: FunctionMode, func: Callable, args: tuple,
+                       kwargs: dict) -> Any:
+    def call(tensors, grad_tensors=None, retain_graph=None,
+             create_graph=False, grad_variables=None, inputs=None):
+        if grad_variables is not None:
+            raise TypeError("grad_variables")  # told of by torch itself
+        if isinstance(tensors, torch.Tensor):
+            tensors = (tensors,)
+        if grad_tensors is None or isinstance(grad_tensors, torch.Tensor):
+            grad_tensors = (grad_tensors,) * len(tensors)
+        return (tuple(tensors), tuple(grad_tensors), retain_graph,
+                create_graph, inputs)
+
+    return _run_backward(mode, func, args, kwargs, call)
+
+
+def _run_backward(mode: FunctionMode, func: Callable, args: tuple,
+                  kwargs: dict, call: Callable) -> Any:
+    """Runs the backward pass with the mode on, so that recomputation in it
+    is seen.
+
+    torch.autograd.backward() asks the mode again before it starts the engine,
+    so the engine is started here. Where that is not possible, or the call is
+    unusual, the pass runs as torch does it, and only hooks see it.
+    """
+    autograd = torch.autograd
+    make = getattr(autograd, "_make_grads", None)
+    run = getattr(autograd.graph, "_engine_run_backward", None) or getattr(
+        getattr(autograd.Variable, "_execution_engine", None),
+        "run_backward", None)
+    try:
+        tensors, gradients, retain, create, inputs = call(*args, **kwargs)
+        usual = inputs is None and all(
+            type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors)
+    except TypeError:
+        usual = False
+    if not usual or make is None or run is None:
+        return func(*args, **kwargs)
+    gradients = make(tensors, gradients, is_grads_batched=False)
+    with mode:
+        run(tensors, gradients, create if retain is None else retain, create,
+            (), allow_unreachable=True, accumulate_grad=True)
+    return None
+
+
+_SPECIAL = {
+    torch.Tensor.backward: _tensor_backward,
+    torch.autograd.backward: _autograd_backward,
+    torch.Tensor.numpy: _escape,
+    torch.Tensor.__dlpack__: _escape,
+    torch.Tensor.data_ptr: _escape,
+    torch.Tensor.untyped_storage: _escape,
+    torch.Tensor.storage: _escape,
+}

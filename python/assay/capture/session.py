@@ -1,0 +1,186 @@
+"""Captures from the user's side: start, step, stop."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any, Optional, Union
+
+import torch
+
+from assay.capture.functions import FunctionMode
+from assay.capture.modules import ModuleHooks, Models
+from assay.capture.options import Options
+from assay.capture.recorder import Recorder
+
+Path = Union[str, "os.PathLike[str]"]
+
+_active: list["Capture"] = []
+
+
+class Capture:
+    """Captures steps of a training loop.
+
+        c = assay.Capture("run", model, level="mix", mode="statistics")
+        for batch in loader:
+            c.start()
+            ... forward, backward, optimizer ...
+            c.stop()
+            c.step()
+
+    start() and stop() bound what is seen of a step; step() ends it: its trace
+    is complete in path/step{N}/rank{R}. As a context manager it is started on
+    entry and stopped on exit, also by an exception. ValueError names an
+    argument that cannot be meant; a folder that holds a trace already is an
+    error: nothing is written over.
+
+    model: a module or a list of them; None sees functions alone.
+    level: "module", "api" (functions), "mix" (both) or "aten".
+    mode: "statistics", "tensor", "hash", or "overflow".
+    ranks, steps: numbers, [0, 2], "4-6"; others are not captured.
+    include, exclude: globs over operator names ("Module.layers.3.*").
+    slices: {dimension: slice} of tensors that are kept in part.
+    stacks, backward: whether call stacks and gradients are recorded.
+    stop_after: with "overflow", at which birth of a NaN or Inf to stop.
+    queue_bytes: how much may wait to be written before training waits.
+    """
+
+    def __init__(self, path: Path, model: Models = None, *, first_step: int = 0,
+                 **options: Any) -> None:
+        self.path = pathlib.Path(path)
+        self.options = Options.checked(**options)
+        if model is None and self.options.level == "module":
+            raise ValueError("model: level 'module' needs one")
+        self._model = model
+        self._step = first_step
+        self._recorder: Optional[Recorder] = None
+        self._mode: Optional[FunctionMode] = None
+        self._hooks: Optional[ModuleHooks] = None
+        self._started = False
+
+    @property
+    def current_step(self) -> int:
+        """The number of the step that is captured now, or next."""
+        return self._step
+
+    @property
+    def directory(self) -> pathlib.Path:
+        """Where this rank's trace of the current step goes."""
+        return self.path / f"step{self._step}" / f"rank{rank()}"
+
+    @property
+    def running(self) -> bool:
+        """Whether calls are seen now: between start() and stop(), in a step
+        and rank that were chosen."""
+        return self._hooks is not None
+
+    def start(self) -> "Capture":
+        """Begins to see calls; does nothing in steps and ranks not chosen."""
+        if self._started:
+            raise RuntimeError("the capture is running already")
+        self._started = True
+        if not self._chosen():
+            return self
+        if self._recorder is None:
+            self._started = False  # where the trace cannot be begun
+            self._recorder = Recorder(str(self.directory), self.options,
+                                      self._step, rank(), world_size(),
+                                      _device(self._model))
+            self._started = True
+        self._hooks = ModuleHooks(self._recorder, self._model,
+                                  self.options.modules)
+        if self.options.functions:
+            self._mode = FunctionMode(self._recorder)
+            self._mode.__enter__()
+        _active.append(self)
+        return self
+
+    def stop(self) -> None:
+        """Stops to see calls and puts everything back as it was."""
+        self._started = False
+        if not self.running:
+            return
+        _active.remove(self)
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._mode = self._hooks = None
+
+    def step(self) -> None:
+        """Ends the step's trace; a running capture goes on with the next.
+
+        Raises assay._core.Error where the trace could not be written.
+        """
+        again = self._started
+        self.stop()
+        try:
+            self._close()
+        finally:
+            self._step += 1
+        if again:
+            self.start()
+
+    def close(self) -> None:
+        """Stops, and ends the trace of the current step."""
+        self.stop()
+        self._close()
+
+    def save(self, value: Any, name: str) -> None:
+        """Records a value of interest under a name of the user's."""
+        if self._recorder is not None and self.running:
+            self._recorder.save(value, name)
+
+    def __enter__(self) -> "Capture":
+        return self.start()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise
+
+    def _chosen(self) -> bool:
+        steps, ranks = self.options.steps, self.options.ranks
+        return ((steps is None or self._step in steps)
+                and (ranks is None or rank() in ranks))
+
+    def _close(self) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close()
+
+
+def capture(path: Path, model: Models = None, **options: Any) -> Capture:
+    """A Capture for a with statement; its arguments are Capture's."""
+    return Capture(path, model, **options)
+
+
+def save(value: Any, name: str) -> None:
+    """Records a value in every capture that is running; else does nothing."""
+    for one in _active:
+        one.save(value, name)
+
+
+def rank() -> int:
+    """This process among those that train together."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    return int(os.environ.get("RANK", "0") or 0)
+
+
+def world_size() -> int:
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size()
+    return int(os.environ.get("WORLD_SIZE", "1") or 1)
+
+
+def _device(model: Models) -> str:
+    models = [model] if isinstance(model, torch.nn.Module) else model or []
+    for one in models:
+        for parameter in one.parameters():
+            return parameter.device.type
+    return "cpu"
