@@ -5,6 +5,7 @@
 
 #include "assay/conform/values.h"
 #include "assay/conform/values_random.h"
+#include "assay/numerics/basic_math.h"
 #include "assay/numerics/float_format.h"
 
 namespace assay::conform {

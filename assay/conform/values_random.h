@@ -40,11 +40,6 @@ class ElementRandom {
   std::array<std::uint32_t, 4> words_;
 };
 
-// Quantile of the standard normal distribution, relative error about 1e-15.
-// Wichura, "Algorithm AS 241", Applied Statistics 37 (1988), with a logarithm
-// of basic operations. `p` in (0, 1).
-double normal_quantile(double p);
-
 // Independent of ElementRandom under the same key.
 class OrderedRandom {
  public:

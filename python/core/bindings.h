@@ -7,5 +7,6 @@ namespace assay::python {
 
 void bind_stats(nanobind::module_& m);
 void bind_capture(nanobind::module_& m);
+void bind_random(nanobind::module_& m);
 
 }  // namespace assay::python

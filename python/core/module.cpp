@@ -21,4 +21,5 @@ NB_MODULE(_core, m) {
   m.def("isa", [] { return std::string(assay::kernels().isa); });
   assay::python::bind_stats(m);
   assay::python::bind_capture(m);
+  assay::python::bind_random(m);
 }
