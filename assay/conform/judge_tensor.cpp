@@ -2,62 +2,13 @@
 
 #include <cstring>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <utility>
 
-#include "assay/compare/row_judge.h"
+#include "assay/compare/single_pair.h"
 
 namespace assay::conform {
 namespace {
-
-// A trace of one tensor, as row judging wants it.
-class OneTensor : public TensorLoader {
- public:
-  explicit OneTensor(Tensor tensor) : tensor_(std::move(tensor)) {}
-  Tensor load(const Record&) const override { return tensor_; }
-
- private:
-  Tensor tensor_;
-};
-
-SideFacts facts_of(const Tensor& tensor) {
-  SideFacts facts;
-  facts.dtype = tensor.dtype();
-  facts.dtype_text = traits(tensor.dtype()).name;
-  facts.shape = tensor.shape();
-  return facts;
-}
-
-Trace trace_of(const std::string& name, const Tensor* tensor) {
-  Trace trace;
-  trace.task = "tensor";
-  if (!tensor) return trace;
-  Op op;
-  op.name = name;
-  op.record_count = 1;
-  trace.ops.push_back(std::move(op));
-  Record record;
-  record.leaf = name;
-  record.facts = facts_of(*tensor);
-  record.file = name;
-  trace.records.push_back(std::move(record));
-  trace.loader = std::make_shared<OneTensor>(*tensor);
-  return trace;
-}
-
-RecordRef only_record(const Trace& trace) {
-  if (trace.records.empty()) return {};
-  return {&trace, &trace.records[0]};
-}
-
-RowSide side_of(const RecordRef& ref) {
-  RowSide side;
-  if (!ref) return side;
-  side.present = true;
-  side.name = ref.record->leaf;
-  side.facts = ref.record->facts;
-  return side;
-}
 
 void put_figures(const ErrorStats& stats, Check& check) {
   check.max_abs = stats.max_abs;
@@ -136,16 +87,13 @@ Check judge_tensors(const TensorPair& pair, const Standard& standard,
   if (!pair.golden && !pair.target)
     return make_check(pair.name, pair.rank, Verdict::kIncomplete, "missing",
                       "neither side gives it");
-  const Trace golden = trace_of(pair.name, pair.golden);
-  const Trace target = trace_of(pair.name, pair.target);
-  RowTask task;
-  task.golden = only_record(golden);
-  task.target = only_record(target);
-  task.op = op;
-  Row row;
-  row.golden = side_of(task.golden);
-  row.target = side_of(task.target);
-  judge_row(standard, task, row);
+  const auto side = [](const Tensor* tensor) {
+    return tensor ? std::optional(SingleSide::of(*tensor)) : std::nullopt;
+  };
+  const auto golden = side(pair.golden), target = side(pair.target);
+  const Row row =
+      judge_single(standard, op, pair.name, golden ? &*golden : nullptr,
+                   target ? &*target : nullptr);
   return check_of(row, pair, standard);
 }
 

@@ -1,5 +1,6 @@
 #include "assay/report/json.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,18 @@ std::string head(const Comparison& c) {
   return out + ",\n\"rows\":[\n";
 }
 
+// Rows [begin, end), one a line.
+void append_rows(const Comparison& comparison, std::int64_t begin,
+                 std::int64_t end, std::string& out) {
+  const auto count = static_cast<std::int64_t>(comparison.rows.size());
+  for (std::int64_t i = begin; i < end; ++i) {
+    append_json_row(comparison, comparison.rows[i], out);
+    out.append(i + 1 == count ? "\n" : ",\n");
+  }
+}
+
+constexpr std::string_view kTail = "]}\n";
+
 }  // namespace
 
 void write_json(const Comparison& comparison,
@@ -107,13 +120,17 @@ void write_json(const Comparison& comparison,
   const auto count = static_cast<std::int64_t>(comparison.rows.size());
   write_ordered(file, count,
                 [&](std::int64_t begin, std::int64_t end, std::string& out) {
-                  for (std::int64_t i = begin; i < end; ++i) {
-                    append_json_row(comparison, comparison.rows[i], out);
-                    out.append(i + 1 == count ? "\n" : ",\n");
-                  }
+                  append_rows(comparison, begin, end, out);
                 });
-  file.write("]}\n");
+  file.write(kTail);
   file.commit();
+}
+
+std::string json_text(const Comparison& comparison) {
+  std::string text = head(comparison);
+  append_rows(comparison, 0, static_cast<std::int64_t>(comparison.rows.size()),
+              text);
+  return text.append(kTail);
 }
 
 }  // namespace assay

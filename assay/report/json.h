@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "assay/compare/comparison.h"
 
@@ -12,5 +13,8 @@ namespace assay {
 // formatted in parallel. Throws Error.
 void write_json(const Comparison& comparison,
                 const std::filesystem::path& path);
+
+// The same document in memory.
+std::string json_text(const Comparison& comparison);
 
 }  // namespace assay

@@ -241,8 +241,8 @@ std::string warning_lines(const Comparison& c, const TerminalOptions& o) {
   for (std::size_t i = 0; i < shown; ++i)
     text += "warning: " + safe_text(c.warnings[i]) + "\n";
   if (shown < c.warnings.size())
-    text += fmt::format("warning: {} more, --all shows them\n",
-                        c.warnings.size() - shown);
+    text += fmt::format("warning: {} more, {}\n", c.warnings.size() - shown,
+                        o.more);
   return text;
 }
 
@@ -258,8 +258,8 @@ std::string quiet_line(const Comparison& c, const TerminalOptions& o) {
 std::string render_terminal(const Comparison& comparison,
                             const TerminalOptions& options) {
   if (options.quiet) return quiet_line(comparison, options);
-  return header(comparison) + verdict_block(comparison, options) +
-         counts_line(comparison.counts) +
+  return (options.header ? header(comparison) : std::string()) +
+         verdict_block(comparison, options) + counts_line(comparison.counts) +
          incomplete_lines(comparison, options) +
          warning_lines(comparison, options) +
          terminal_table(comparison, options);

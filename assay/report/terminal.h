@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "assay/compare/comparison.h"
 
@@ -14,6 +15,9 @@ struct TerminalOptions {
   std::size_t rows = 10;      // length of the table of the worst rows
   bool all = false;           // every row, matching ones too
   bool quiet = false;         // one line
+  bool header = true;         // the first line: what was compared
+  // What to do about rows and warnings that are not shown.
+  std::string_view more = "--all shows them";
 };
 
 // The summary: what was compared, the verdict, the first divergence, counts,

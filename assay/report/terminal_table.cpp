@@ -116,8 +116,8 @@ std::string more_line(const Comparison& comparison, std::size_t shown,
   const auto bad = static_cast<std::size_t>(comparison.counts.mismatch +
                                             comparison.counts.incomplete);
   if (options.all || bad <= shown) return "";
-  return human_count(static_cast<std::int64_t>(bad - shown)) +
-         " more, --all shows them\n";
+  return human_count(static_cast<std::int64_t>(bad - shown)) + " more, " +
+         std::string(options.more) + "\n";
 }
 
 }  // namespace

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
+
+from assay.program import environment, program
 
 
 def main() -> None:
-    program = pathlib.Path(__file__).parent / "bin" / "assay"
-    # What of it is Python runs on this interpreter.
-    os.environ.setdefault("ASSAY_PYTHON", sys.executable)
-    os.execv(program, [str(program), *sys.argv[1:]])
+    path = str(program())
+    os.execve(path, [path, *sys.argv[1:]], environment())

@@ -1,10 +1,9 @@
-// assay._core: error figures and verdicts of pairs of tensors.
+// assay._core: error figures of pairs of tensors, statistics of one.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
+#include "assay/base/text.h"
 #include "assay/metrics/error_stats.h"
-#include "assay/metrics/standard.h"
 #include "assay/metrics/tensor_summary.h"
 #include "bindings.h"
 #include "tensor_argument.h"
@@ -24,52 +23,23 @@ ErrorStats error_stats(const AnyArray& golden, const AnyArray& target,
   return stats;
 }
 
-// What one pair's comparison found.
-struct PairResult {
-  Judgement judgement;
-  std::optional<ErrorStats> stats;  // none where shapes differ
-  std::string standard;
-};
-
-OpClass class_named(const std::string& op) {
-  return op.empty() ? OpClass::kUnknown : op_class(op);
+std::optional<double> detail_of(const ErrorStats& stats,
+                                double DetailStats::*figure) {
+  if (!stats.detail) return std::nullopt;
+  return (*stats.detail).*figure;
 }
 
-PairResult compare_pair(const AnyArray& golden, const AnyArray& target,
-                        const std::string& golden_dtype,
-                        const std::string& target_dtype,
-                        const std::string& standard_name,
-                        const std::string& op) {
-  const TensorView x = view_of(golden, golden_dtype);
-  const TensorView y = view_of(target, target_dtype);
-  nb::gil_scoped_release release;
-  const auto standard = Standard::load(standard_name);
-  PairResult result;
-  result.standard = standard->name();
-  const SideFacts a{x.dtype, std::string(traits(x.dtype).name), x.shape, {}};
-  const SideFacts b{y.dtype, std::string(traits(y.dtype).name), y.shape, {}};
-  std::vector<Reason> notes;
-  const auto contract = standard->judge_contract(a, b, notes);
-  if (x.shape == y.shape && is_complex(x.dtype) == is_complex(y.dtype))
-    result.stats = compute_stats(x, y);
-  if (contract) {
-    result.judgement = *contract;
-    return result;
-  }
-  const OpClass kind = class_named(op);
-  if (const auto detail = standard->detail_request(*result.stats, kind))
-    compute_detail(x, y, *detail, *result.stats);
-  result.judgement = standard->judge(*result.stats, kind, nullptr, -1);
-  for (Reason& note : notes)
-    result.judgement.reasons.push_back(std::move(note));
-  return result;
-}
-
-std::vector<std::string> reasons_of(const PairResult& result) {
-  std::vector<std::string> texts;
-  for (const Reason& reason : result.judgement.reasons)
-    texts.push_back(reason.criterion + ": " + reason.text);
-  return texts;
+std::string shown(const ErrorStats& s) {
+  const auto figure = [](double value) { return format_figure(value); };
+  std::string text = "ErrorStats(" + std::to_string(s.count) + " elements";
+  if (s.bitwise_equal) return text + ", bitwise equal)";
+  text += ", " + std::to_string(s.mismatches) + " differ, max_abs " +
+          figure(s.max_abs) + ", norm_l2 " + figure(s.norm_l2);
+  if (s.detail) text += ", ulp_max " + figure(s.detail->ulp_max);
+  if (s.nonfinite_mismatches > 0)
+    text += ", " + std::to_string(s.nonfinite_mismatches) +
+            " NaN or infinities not alike";
+  return text + ")";
 }
 
 TensorSummary summary_of(const AnyArray& array, const std::string& dtype) {
@@ -122,28 +92,22 @@ void bind_stats(nb::module_& m) {
                      return std::string(traits(s.judged_dtype).name);
                    })
       .def_prop_ro("ulp_max",
-                   [](const ErrorStats& s) -> std::optional<double> {
-                     if (!s.detail) return std::nullopt;
-                     return s.detail->ulp_max;
+                   [](const ErrorStats& s) {
+                     return detail_of(s, &DetailStats::ulp_max);
                    })
       .def_prop_ro("ulp_mean",
-                   [](const ErrorStats& s) -> std::optional<double> {
-                     if (!s.detail) return std::nullopt;
-                     return s.detail->ulp_mean;
-                   });
-
-  nb::class_<PairResult>(m, "PairResult",
-                         "The verdict over one pair of tensors.")
-      .def_prop_ro("verdict",
-                   [](const PairResult& r) {
-                     return std::string(to_string(r.judgement.verdict));
+                   [](const ErrorStats& s) {
+                     return detail_of(s, &DetailStats::ulp_mean);
                    })
-      .def_prop_ro("reasons", &reasons_of)
-      .def_prop_ro(
-          "stats",
-          [](const PairResult& r) { return r.stats ? &*r.stats : nullptr; },
-          nb::rv_policy::reference_internal)
-      .def_ro("standard", &PairResult::standard);
+      .def_prop_ro("share_rel_over_1e3",
+                   [](const ErrorStats& s) {
+                     return detail_of(s, &DetailStats::share_rel_over_1e3);
+                   })
+      .def_prop_ro("share_rel_over_5e3",
+                   [](const ErrorStats& s) {
+                     return detail_of(s, &DetailStats::share_rel_over_5e3);
+                   })
+      .def("__repr__", &shown);
 
   nb::class_<TensorSummary>(m, "TensorSummary",
                             "A tensor's own statistics, of its finite "
@@ -161,9 +125,6 @@ void bind_stats(nb::module_& m) {
 
   m.def("error_stats", &error_stats, nb::arg("golden"), nb::arg("target"),
         nb::arg("golden_dtype") = "", nb::arg("target_dtype") = "");
-  m.def("compare_pair", &compare_pair, nb::arg("golden"), nb::arg("target"),
-        nb::arg("golden_dtype") = "", nb::arg("target_dtype") = "",
-        nb::arg("standard") = "assay", nb::arg("op") = "");
   m.def("summarise", &summary_of, nb::arg("tensor"), nb::arg("dtype") = "");
 }
 

@@ -5,7 +5,9 @@
 
 namespace assay::python {
 
+void bind_errors(nanobind::module_& m);
 void bind_stats(nanobind::module_& m);
+void bind_pairs(nanobind::module_& m);
 void bind_capture(nanobind::module_& m);
 void bind_random(nanobind::module_& m);
 

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "assay/base/error.h"
 #include "assay/base/parallel.h"
 #include "assay/kernels/kernels.h"
 #include "bindings.h"
@@ -15,11 +14,11 @@ namespace nb = nanobind;
 NB_MODULE(_core, m) {
   m.doc() = "The C++ library of Assay, for python/assay.";
   m.attr("__version__") = ASSAY_VERSION;
-  static nb::exception<assay::Error> error(m, "Error", PyExc_RuntimeError);
-  static_cast<void>(error);
+  assay::python::bind_errors(m);
   m.def("set_thread_count", &assay::set_thread_count, nb::arg("count"));
   m.def("isa", [] { return std::string(assay::kernels().isa); });
   assay::python::bind_stats(m);
+  assay::python::bind_pairs(m);
   assay::python::bind_capture(m);
   assay::python::bind_random(m);
 }

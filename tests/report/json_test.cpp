@@ -37,6 +37,11 @@ TEST(Json, HasTheDocumentedTopLevel) {
   EXPECT_EQ(j["rows"].size(), 18u);
 }
 
+TEST(Json, IsTheSameInMemory) {
+  EXPECT_EQ(json_text(gelu_sample()), text_of(gelu_sample()));
+  EXPECT_EQ(json_text(Comparison{}), text_of(Comparison{}));
+}
+
 TEST(Json, NamesTheFirstDivergence) {
   const json d = parsed(gelu_sample())["first_divergence"];
   EXPECT_EQ(d["name"], "Module.layers.3.mlp.GELU.forward.0");

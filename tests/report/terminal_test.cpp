@@ -49,6 +49,16 @@ TEST(Terminal, ColoursOnlyWhenAsked) {
               HasSubstr("\x1b[1;31mmismatch\x1b[0m   first divergence"));
 }
 
+TEST(Terminal, LeavesOutTheHeaderAndSaysWhatItIsTold) {
+  TerminalOptions options;
+  options.header = false;
+  options.rows = 1;
+  options.more = ".rows has all";
+  const std::string text = render_terminal(gelu_sample(), options);
+  EXPECT_THAT(text, ::testing::StartsWith("mismatch   first divergence"));
+  EXPECT_THAT(text, ::testing::EndsWith("4 more, .rows has all\n"));
+}
+
 TEST(Terminal, QuietIsOneLine) {
   TerminalOptions options;
   options.quiet = true;
