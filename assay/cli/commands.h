@@ -9,6 +9,7 @@ namespace assay {
 
 std::unique_ptr<Command> make_compare_command();
 std::unique_ptr<Command> make_inspect_command();
+std::unique_ptr<Command> make_overflow_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();

@@ -16,11 +16,10 @@ struct Facts {
 };
 static_assert(sizeof(Facts) == 7 * 8);
 
-Facts facts_of(const RowSide& side) {
-  const TensorStatistics& stats = side.stats;
+Facts facts_of(const SideFacts& side, const TensorStatistics& stats) {
   Facts facts;
-  if (side.facts.dtype) facts.dtype = static_cast<int>(*side.facts.dtype);
-  facts.count = checked_numel(side.facts.shape).value_or(-1);
+  if (side.dtype) facts.dtype = static_cast<int>(*side.dtype);
+  facts.count = checked_numel(side.shape).value_or(-1);
   int i = 0;
   for (const auto& value : {stats.max, stats.min, stats.mean, stats.norm}) {
     if (value) {
@@ -35,15 +34,20 @@ Facts facts_of(const RowSide& side) {
 std::optional<Hash128> fingerprint(const Row& row) {
   const RowSide& side = row.golden;
   if (!side.present || !row.is_tensor) return std::nullopt;
-  const TensorStatistics& stats = side.stats;
-  const bool telling = stats.max && stats.min && *stats.max != *stats.min;
-  if (!telling && side.digest.empty()) return std::nullopt;
-  const Facts facts = facts_of(side);
-  const Hash128 seed = hash128(side.digest);
-  return hash128(std::as_bytes(std::span(&facts, 1)), seed.low);
+  return fingerprint(side.facts, side.stats, side.digest);
 }
 
 }  // namespace
+
+std::optional<Hash128> fingerprint(const SideFacts& side,
+                                   const TensorStatistics& stats,
+                                   const std::string& digest) {
+  const bool telling = stats.max && stats.min && *stats.max != *stats.min;
+  if (!telling && digest.empty()) return std::nullopt;
+  const Facts facts = facts_of(side, stats);
+  const Hash128 seed = hash128(digest);
+  return hash128(std::as_bytes(std::span(&facts, 1)), seed.low);
+}
 
 void Provenance::add(const Row& row) {
   const auto key = fingerprint(row);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -9,6 +10,11 @@
 #include "assay/compare/comparison.h"
 
 namespace assay {
+
+// What a value is recognised by: nullopt where nothing tells it from others.
+std::optional<Hash128> fingerprint(const SideFacts& facts,
+                                   const TensorStatistics& stats,
+                                   const std::string& digest);
 
 // Dumps do not say which output became which input. Two records of the golden
 // with the same dtype, element count, statistics and checksum are taken for
