@@ -50,7 +50,8 @@ test-long: test test-asan
 
 bench:
 	@tools/bootstrap.sh bench
-	@tools/build.sh release $(JOBS) assay bench_stats bench_te bench_overlap
+	@tools/build.sh release $(JOBS) assay _core bench_stats bench_te \
+	  bench_overlap
 	@tools/run_bench.sh
 
 check:

@@ -15,7 +15,7 @@ build_packages=(
 test_packages=(python3 python3-dev python3-venv chromium chromium-driver clang
   libclang-rt-dev)
 check_packages=(clang-format clang-tidy)
-bench_packages=(libbenchmark-dev libdnnl-dev python3 python3-venv)
+bench_packages=(libbenchmark-dev libdnnl-dev python3 python3-dev python3-venv)
 
 # clang's sanitizer runtime is a package of its own, named by version.
 runtime_package() {

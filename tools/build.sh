@@ -12,11 +12,13 @@ log=build/$preset.log
 cmake=cmake
 [ -x /usr/bin/cmake ] && cmake=/usr/bin/cmake
 options=()
-# The Python module, for the interpreter that the tests run on.
-python=$PWD/build/venv/bin/python
-if [ "$preset" = release ] && "$python" -c 'import nanobind' 2>/dev/null; then
-  options+=(-DASSAY_PYTHON=ON "-DPython_EXECUTABLE=$python")
-fi
+# The Python module, for the interpreter that tests or measurements run on.
+for python in build/venv/bin/python build/venv-bench/bin/python; do
+  [ "$preset" = release ] || break
+  "$python" -c 'import nanobind' 2>/dev/null || continue
+  options+=(-DASSAY_PYTHON=ON "-DPython_EXECUTABLE=$PWD/$python")
+  break
+done
 run() {
   if [ -t 1 ]; then "$@" 2>&1 | tee -a "$log"; else "$@" >>"$log" 2>&1; fi
 }
