@@ -78,13 +78,15 @@ std::string summary_without_divergence(const Comparison& c) {
          (c.counts.mismatch == 1 ? " differs" : " differ");
 }
 
-std::string kind_text(const Divergence& d) {
+// argument: what differs is no tensor.
+std::string kind_text(const Divergence& d, bool argument) {
   const std::string note = safe_text(d.input_note);
   if (d.kind == "born")
     return "born here: " + (note.empty() ? "its inputs agree" : note) +
            (note.starts_with("no input") ? ", its output differs"
                                          : ", its output does not");
   const std::string tail = note.empty() ? "" : ": " + note;
+  if (d.kind == "input" && argument) return "it is called otherwise";
   if (d.kind == "input")
     return "an input that no compared operator produced differs" + tail;
   if (d.kind == "parameter")
@@ -126,8 +128,10 @@ std::string statistics_text(std::string_view side,
 // The lines below the verdict, one fact each.
 std::vector<std::string> divergence_lines(const Comparison& c,
                                           const Divergence& d) {
-  std::vector<std::string> lines = {kind_text(d)};
-  if (d.row < c.rows.size()) {
+  const bool known = d.row < c.rows.size();
+  std::vector<std::string> lines = {
+      kind_text(d, known && c.rows[d.row].evidence == Evidence::kValue)};
+  if (known) {
     const Row& row = c.rows[d.row];
     if (row.name() != d.name) lines.push_back(safe_text(row.name()));
     if (!d.reason.empty()) lines.push_back(safe_text(d.reason));

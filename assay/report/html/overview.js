@@ -66,6 +66,8 @@ const KIND_TEXT = {
 };
 
 function kindLine(d) {
+  if (d.kind === 'input' && EVIDENCE[rows.evidence[d.row]] === 'value')
+    return 'it is called otherwise';
   const kind = KIND_TEXT[d.kind] ?? d.kind;
   if (d.kind === 'born')
     return kind + ': ' + (d.note || 'its inputs agree') +
