@@ -1,7 +1,6 @@
 """host_random: the numbers themselves, and who gets them."""
 
 import threading
-import types
 
 import numpy as np
 import pytest
@@ -11,35 +10,9 @@ from torch.nn.functional import dropout as early_dropout
 from torch.utils.checkpoint import checkpoint
 
 import assay
-from assay.random import HostRandomError
+from philox import bits_of, keys_of, philox4x32
 
 early_rand = torch.rand
-
-
-def philox4x32(counter, key):
-    """Salmon et al. 2011, section 3.3, as it is written there."""
-    c, k = list(counter), list(key)
-    for _ in range(10):
-        high0, low0 = divmod(0xD2511F53 * c[0], 2**32)
-        high1, low1 = divmod(0xCD9E8D57 * c[2], 2**32)
-        c = [high1 ^ c[1] ^ k[0], low1, high0 ^ c[3] ^ k[1], low0]
-        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
-    return c
-
-
-def keys_of(seed):
-    """The keys of calls: 63 bits of numpy's MT19937, two words a key."""
-    generator = np.random.MT19937()
-    generator._legacy_seeding(seed)
-    while True:
-        high, low = (int(word) for word in generator.random_raw(2))
-        yield (high << 32 | low) % 2**63
-
-
-def bits_of(key, i, stream=0):
-    words = philox4x32((i // 2, 0, stream % 2**32, stream >> 32),
-                       (key % 2**32, key >> 32))
-    return words[i % 2 * 2] << 32 | words[i % 2 * 2 + 1]
 
 
 def test_random123_vectors_of_the_philox_above():
@@ -142,64 +115,6 @@ def test_early_names_and_initialisers():
         assert not torch.equal(early_rand(3), first[0])
 
 
-# Streams: begin, go on, nest, save ------------------------------------------
-
-
-def test_with_a_seed_a_stream_begins_and_leaves_no_trace():
-    torch.manual_seed(1)
-    state = torch.get_rng_state()
-    with assay.host_random(8):
-        first, second = torch.rand(3), torch.rand(3)
-    assert torch.equal(torch.get_rng_state(), state)
-    with assay.host_random(8):
-        assert torch.equal(torch.rand(3), first)
-        with assay.host_random(8):
-            assert torch.equal(torch.rand(3), first)
-        assert torch.equal(torch.rand(3), second)
-    assert not torch.equal(first, second)
-
-
-def test_without_a_seed_the_stream_goes_on():
-    torch.manual_seed(8)
-    with assay.host_random():
-        first = torch.rand(3)
-        with assay.host_random():
-            second = torch.rand(3)
-        third = torch.rand(3)
-    with assay.host_random():
-        fourth = torch.rand(3)
-    with assay.host_random(8):
-        expected = [torch.rand(3) for _ in range(4)]
-    for found, wanted in zip((first, second, third, fourth), expected):
-        assert torch.equal(found, wanted)
-
-
-def test_torch_manual_seed_inside_sets_the_stream():
-    with assay.host_random(1):
-        torch.rand(2)
-        torch.manual_seed(8)
-        found = torch.rand(3)
-    with assay.host_random(8):
-        assert torch.equal(torch.rand(3), found)
-
-
-def test_state_can_be_saved_and_loaded(tmp_path):
-    stream = assay.host_random(6).start()
-    torch.rand(5)
-    torch.save(stream.state_dict(), tmp_path / "state.pt")
-    expected = torch.randn(4)
-    stream.stop()
-    with assay.host_random(99) as other:
-        other.load_state_dict(torch.load(tmp_path / "state.pt"))
-        assert torch.equal(torch.randn(4), expected)
-    with pytest.raises(RuntimeError, match="not active"):
-        other.load_state_dict(other.state_dict())
-    with pytest.raises(RuntimeError, match="not active"):
-        other.stop()
-    with other, pytest.raises(RuntimeError, match="while it is active"):
-        other.start()
-
-
 # F43: recomputation must see the mask of the first pass.
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_f43_recomputed_dropout_keeps_its_mask(reentrant):
@@ -252,89 +167,6 @@ def test_dropout_is_the_same_arithmetic_as_torch():
     for found in (below, y, inference):
         assert torch.equal(found, python)
     assert torch.equal(mask, python != 0)
-
-
-# Generators -----------------------------------------------------------------
-
-
-def test_a_generator_of_the_cpu_gives_the_keys():
-    def of(generator):
-        return torch.rand(4, generator=generator)
-
-    with assay.host_random(1):
-        generator = torch.Generator().manual_seed(21)
-        first, second = of(generator), of(generator)
-        after = torch.rand(3)
-        assert torch.equal(of(torch.Generator().manual_seed(21)), first)
-        assert not torch.equal(first, second)
-    with assay.host_random(1):
-        assert torch.equal(torch.rand(3), after)  # no part in the stream
-    with assay.host_random(21):
-        assert torch.equal(torch.rand(4), first)
-
-
-def test_a_generator_of_a_device_is_refused():
-    generator = torch.Generator(device="meta") if _has_meta_generator() \
-        else types.SimpleNamespace(device=torch.device("cuda", 0))
-    from assay.random.operators import Call
-    from assay.random.stream import Stream
-    call = Call(torch.ops.aten.rand.generator, {"generator": generator},
-                Stream())
-    with pytest.raises(HostRandomError, match=r"torch.Generator\(\)"):
-        call.draw(torch.device("cuda", 0))
-
-
-def _has_meta_generator():
-    try:
-        torch.Generator(device="meta")
-    except RuntimeError:
-        return False
-    return True
-
-
-# Devices ---------------------------------------------------------------------
-
-
-def test_meta_tensors_get_no_numbers_and_take_none():
-    with assay.host_random(1):
-        expected = torch.rand(3)
-    with assay.host_random(1):
-        assert torch.rand(5, device="meta").is_meta
-        assert torch.empty(5, device="meta").normal_().is_meta
-        assert F.dropout(torch.empty(5, device="meta")).is_meta
-        assert torch.multinomial(torch.empty(5, device="meta"), 2).shape == (2,)
-        assert torch.equal(torch.rand(3), expected)
-
-
-def test_a_tracker_of_random_states_tells_ranks_apart(monkeypatch):
-    """Megatron's fork() gives the device a state of another seed."""
-    from assay.random.stream import Stream
-    device = torch.device("cuda", 0)
-    seed = types.SimpleNamespace(value=1234)
-    generator = types.SimpleNamespace(initial_seed=lambda: seed.value)
-    monkeypatch.setattr(torch.cuda, "default_generators", (generator,))
-
-    def drawn(stream):
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(1234)
-            return stream.call(None, device).fill(torch.empty(4), "uniform",
-                                                  0.0, 1.0)
-
-    stream = Stream()
-    plain = drawn(stream)
-    with assay.host_random(1234):
-        assert torch.equal(torch.rand(4), plain)  # as on the CPU
-    seed.value = 2718 + 1234
-    forked = drawn(stream)
-    seed.value = 2718 + 1235
-    other_rank = drawn(stream)
-    seed.value = 1234
-    assert torch.equal(drawn(stream), plain)
-    assert not torch.equal(forked, plain)
-    assert not torch.equal(forked, other_rank)
-    key = next(keys_of(1234))
-    assert forked.tolist() == [
-        (bits_of(key, i, 2718 + 1234) >> 40) * 2.0**-24 for i in range(4)]
 
 
 def test_other_threads_draw_as_they_did():

@@ -1,9 +1,13 @@
-"""What a seed may be."""
+"""What a seed may be, and where seeds go."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
+
+# Backends of torch that may be there: CUDA and ROCm, Ascend, Moore Threads,
+# Intel, Apple, Cambricon, Habana.
+BACKENDS = ("cuda", "npu", "musa", "xpu", "mps", "mlu", "hpu")
 
 MOST = 2**32 - 1  # numpy's limit, and PYTHONHASHSEED's
 

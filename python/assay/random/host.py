@@ -50,12 +50,13 @@ class host_random:
     def start(self) -> host_random:
         if self._modes is not None:
             raise RuntimeError("host_random: start() while it is active")
+        stream = Stream()
         if self._seed is not None:
             self._before = torch.get_rng_state()
             torch.default_generator.manual_seed(self._seed)
         self._modes = ModeStack("host_random")
         self._modes.enter(_Functions())
-        self._modes.enter(_Operators(Stream()))
+        self._modes.enter(_Operators(stream))
         return self
 
     def stop(self) -> None:

@@ -62,10 +62,15 @@ def handler(func: Any) -> Callable[[Call], Any] | None:
 
     def run(call: Call) -> torch.Tensor:
         target = _target(call)
-        if target.is_meta:  # no numbers to draw
+        if has_no_numbers(target):
             return target
         return fill(call, target)
     return run
+
+
+def has_no_numbers(tensor: torch.Tensor) -> bool:
+    """Of tensors that stand for a shape: nothing is drawn for those."""
+    return tensor.is_meta or type(tensor).__name__ == "FakeTensor"
 
 
 def called(func: Any, args: tuple, kwargs: dict, stream: Stream) -> Call:
@@ -209,7 +214,7 @@ def _normal_of_tensors(call: Call) -> torch.Tensor:
         out = torch.empty(shape, dtype=like.dtype, device=like.device)
     elif out.shape != shape:
         out.resize_(shape)
-    if out.is_meta:
+    if has_no_numbers(out):
         return out
     mean, std = (part.detach().to("cpu", torch.float64)
                  if isinstance(part, torch.Tensor) else part

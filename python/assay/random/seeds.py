@@ -8,11 +8,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from assay.random import switches
-from assay.random.checks import checked_seed
-
-# Backends of torch that may be there: CUDA and ROCm, Ascend, Moore Threads,
-# Intel, Apple, Cambricon, Habana.
-BACKENDS = ("cuda", "npu", "musa", "xpu", "mps", "mlu", "hpu")
+from assay.random.checks import BACKENDS, checked_seed
 
 
 class Seeded:

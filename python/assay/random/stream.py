@@ -10,11 +10,11 @@ torch.manual_seed() sets it.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
 from assay import _core
+from assay.random.checks import BACKENDS
 
 _REAL = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -24,7 +24,9 @@ class Stream:
     one thread."""
 
     def __init__(self) -> None:
-        self._first_seeds: dict[torch.device, int] = {}
+        """Before the CPU's generator is seeded for the stream."""
+        self._first_cpu_seed = torch.default_generator.initial_seed()
+        self._first_seeds = _device_seeds()
 
     def call(self, generator: torch.Generator | None,
              device: torch.device) -> Draw:
@@ -39,15 +41,22 @@ class Stream:
 
         Megatron's tracker switches a device to states of other seeds, so that
         ranks draw different numbers; those must differ here too. A device
-        whose seed is the CPU's, or the one that it had at first, is under no
-        tracker: 0, as it is on the CPU.
+        whose seed is the one that it had at first, or a seed of the CPU's, is
+        under no tracker: 0, as it is on the CPU. (torch.manual_seed() sets
+        both, and unseeded ones are alike.)
         """
         seed = device_seed(device)
-        if seed is None:
-            return 0
-        first = self._first_seeds.setdefault(device, seed)
-        return 0 if seed in (first, torch.default_generator.initial_seed()) \
-            else seed % 2**64
+        plain = (None, self._first_cpu_seed, self._first_seeds.get(device),
+                 torch.default_generator.initial_seed())
+        return 0 if seed in plain else seed % 2**64
+
+
+def _device_seeds() -> dict[torch.device, int]:
+    """Of the devices that have started; a device starts at its first use."""
+    return {torch.device(name, i): generator.initial_seed()
+            for name in BACKENDS
+            for i, generator in enumerate(getattr(
+                getattr(torch, name, None), "default_generators", ()))}
 
 
 def device_seed(device: torch.device) -> int | None:
