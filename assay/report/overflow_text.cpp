@@ -15,6 +15,9 @@
 namespace assay {
 namespace {
 
+// Of what the first finding went on to: the first few tell where it went.
+constexpr std::size_t kShownCarried = 5;
+
 std::string numbered(const std::vector<std::int64_t>& numbers,
                      std::string_view word) {
   if (numbers.size() == 1) return fmt::format("{}{}", word, numbers.front());
@@ -174,7 +177,8 @@ class OverflowText {
 
   void add_carried() {
     const auto& carried = report_.carried;
-    const std::size_t shown = std::min(carried.size(), options_.limit);
+    const std::size_t shown =
+        std::min({carried.size(), options_.limit, kShownCarried});
     for (std::size_t i = 0; i < shown; ++i) {
       const OverflowFinding& f = carried[i];
       std::string text = i == 0 ? "went on to  " : "            ";

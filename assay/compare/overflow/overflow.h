@@ -67,7 +67,8 @@ struct RangeNote {
   // Zeros beyond those of the operator's input of equal size; -1: unknown.
   std::int64_t underflow = -1;
 
-  // The larger share of elements that the dtype's range cost.
+  // The share of elements that the dtype's range is known to have cost: ended
+  // at the maximum or became zero, the larger of the two.
   double share() const;
 };
 

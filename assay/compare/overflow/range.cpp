@@ -134,10 +134,8 @@ class RangeFinder {
 }  // namespace
 
 double RangeNote::share() const {
-  const std::int64_t lost = underflow >= 0 ? underflow : zeros;
-  return count > 0 ? static_cast<double>(std::max(saturated, lost)) /
-                         static_cast<double>(count)
-                   : 0;
+  const std::int64_t lost = std::max({saturated, underflow, std::int64_t{0}});
+  return count > 0 ? static_cast<double>(lost) / static_cast<double>(count) : 0;
 }
 
 void find_range_notes(const Trace& trace, const Scan& scan,
