@@ -17,6 +17,7 @@ namespace {
 
 // Of what the first finding went on to: the first few tell where it went.
 constexpr std::size_t kShownCarried = 5;
+constexpr std::size_t kShortestName = 48;
 
 std::string numbered(const std::vector<std::int64_t>& numbers,
                      std::string_view word) {
@@ -175,22 +176,31 @@ class OverflowText {
     return text;
   }
 
+  // The next operators, and of arrivals on other ranks up to two.
+  std::vector<const OverflowFinding*> shown_carried() const {
+    std::vector<const OverflowFinding*> next, arrived;
+    for (const OverflowFinding& f : report_.carried)
+      (f.kind == OverflowKind::kArrived ? arrived : next).push_back(&f);
+    const std::size_t limit = std::min(options_.limit, kShownCarried);
+    arrived.resize(std::min({arrived.size(), limit, std::size_t{2}}));
+    next.resize(std::min(next.size(), limit - arrived.size()));
+    next.insert(next.end(), arrived.begin(), arrived.end());
+    return next;
+  }
+
   void add_carried() {
-    const auto& carried = report_.carried;
-    const std::size_t shown =
-        std::min({carried.size(), options_.limit, kShownCarried});
-    for (std::size_t i = 0; i < shown; ++i) {
-      const OverflowFinding& f = carried[i];
-      std::string text = i == 0 ? "went on to  " : "            ";
-      text += safe_text(f.op) + place(f.step, f.rank);
-      if (f.kind == OverflowKind::kArrived) text += " from " + sender_text(f);
+    const auto shown = shown_carried();
+    for (const OverflowFinding* f : shown) {
+      std::string text = f == shown.front() ? "went on to  " : "            ";
+      text += safe_text(f->op) + place(f->step, f->rank);
+      if (f->kind == OverflowKind::kArrived) text += " from " + sender_text(*f);
       line(text);
     }
-    const std::int64_t all = report_.counts.propagated + report_.counts.arrived;
-    if (shown > 0 && static_cast<std::int64_t>(shown) < all) {
-      line(fmt::format("            and {} more",
-                       human_count(all - static_cast<std::int64_t>(shown))));
-    }
+    const std::int64_t more = report_.counts.propagated +
+                              report_.counts.arrived -
+                              static_cast<std::int64_t>(shown.size());
+    if (!shown.empty() && more > 0)
+      line(fmt::format("            and {} more", human_count(more)));
   }
 
   std::string counts_line() const {
@@ -211,13 +221,17 @@ class OverflowText {
     return text + "\n";
   }
 
-  // A line that ends with a name, which gives way where it is too long.
+  // A name gives way where the line is too long, but not beyond telling.
   void named(const std::string& text, const std::string& name,
              const std::string& tail = "") {
     const std::size_t used = display_width(text) + display_width(tail);
+    const std::size_t room =
+        options_.columns > used ? options_.columns - used : 0;
     const std::string safe = safe_text(name);
-    const bool cut = options_.columns >= used + 16;
-    text_ += text + (cut ? elide_middle(safe, options_.columns - used) : safe) +
+    text_ += text +
+             (options_.columns == 0
+                  ? safe
+                  : elide_middle(safe, std::max(room, kShortestName))) +
              tail + "\n";
   }
 
@@ -232,7 +246,8 @@ class OverflowText {
       ++shown;
       named(fmt::format("also {:<8} ", to_string(f.kind)),
             f.op + "." + f.leaf.leaf,
-            place(f.step, f.rank) + "  " + special_text(f.leaf.value));
+            place(f.step, f.rank) + "  " + special_text(f.leaf.value) +
+                (f.sender ? fmt::format(" from rank {}", f.sender->rank) : ""));
     }
     if (shown < others)
       text_ +=

@@ -13,7 +13,7 @@ import pytest
 
 from paths import ASSAY
 
-VERBS = ["compare", "inspect", "convert", "conform", "history", "api",
+VERBS = ["compare", "inspect", "overflow", "convert", "conform", "history", "api",
          "doctor", "completion"]
 
 

@@ -72,7 +72,7 @@ class RankClassifier {
     std::vector<bool> told(facts_.size());
     for (const Event& event : findings_[rank_].mismatches) {
       const OpFacts& facts = facts_[event.op];
-      if (carried.size() >= kCarried) return;
+      if (carried.size() >= kCarried / 2) return;  // arrivals follow
       if (event.time < first.time || event.op == first.op || told[event.op] ||
           !decides(facts, event.row) ||
           kind_of(event.op, facts) != OverflowKind::kPropagated) {

@@ -99,7 +99,8 @@ struct OverflowReport {
   // By step, rank and execution order. Propagated ones are only counted.
   std::vector<OverflowFinding> found;
   // What the first went on to: the next operators of its rank that carry it,
-  // then where it arrived on other ranks. At most kCarried.
+  // at most kCarried / 2, then where it arrived on other ranks, in all at most
+  // kCarried.
   std::vector<OverflowFinding> carried;
   std::vector<RangeNote> near;       // beyond half of the dtype's maximum
   std::vector<RangeNote> quantised;  // FP8 and FP4 with saturation or zeros
