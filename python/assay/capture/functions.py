@@ -35,8 +35,13 @@ _VIEWS = frozenset(("H", "T", "imag", "mH", "mT", "real"))
 
 _PREFIXES = (("torch.nn.functional.", "Functional"),
              ("torch.Tensor.", "Tensor"), ("torch.", "Torch"))
-# Markers for profilers.
-_PLUMBING = ("profiler.", "torch.autograd.profiler.")
+# Markers for profilers; calls whose results are still under way when they
+# return (collectives.py reads them when they are there).
+_PLUMBING = ("profiler.", "torch.autograd.profiler.", "c10d.",
+             "_c10d_functional.", "_c10d_functional_autograd.",
+             "c10d_functional.")
+_COMMUNICATION = ("torch.distributed.distributed_c10d",
+                  "torch.distributed._functional_collectives")
 _NAMESPACES = {"aten": "Aten", "npu": "NPU"}
 
 Kind = Optional[tuple[str, str]]
@@ -45,6 +50,8 @@ Kind = Optional[tuple[str, str]]
 def kind_of(function: Callable) -> Kind:
     """(prefix, api) of a call, None where it is no operator."""
     name = resolve_name(function)
+    if getattr(function, "__module__", "") in _COMMUNICATION:
+        return None
     if name is None:
         name = "torch." + getattr(function, "__name__", str(function))
     if name.endswith(".__get__"):

@@ -53,6 +53,19 @@ class Identities:
             self._escaped[tensor._cdata] = _weak(tensor)
             self._known.pop(tensor._cdata, None)
 
+    def written(self, tensor: torch.Tensor) -> None:
+        """The tensor's memory was written to past the version counter."""
+        try:
+            storage = tensor.untyped_storage()
+            first = storage.data_ptr()
+            end = first + storage.nbytes()
+        except Exception:  # a subclass that keeps its values elsewhere
+            self.forget()
+            return
+        for key, known in list(self._known.items()):
+            if first <= known[2] < end:
+                del self._known[key]
+
     def forget(self) -> None:
         """What is seen from now on is new."""
         self._known.clear()

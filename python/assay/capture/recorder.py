@@ -13,6 +13,7 @@ import torch
 from assay import _core
 from assay.capture.device_copies import DeviceCopies
 from assay.capture.identities import Identities
+from assay.capture.in_flight import InFlight
 from assay.capture.leaves import described, leaves
 from assay.capture.options import Options
 from assay.capture.stacks import Stacks
@@ -62,6 +63,7 @@ class Recorder:
         self._calls: dict[str, int] = {}
         self._stacks = Stacks(self.writer.stack)
         self.identities = Identities()
+        self.in_flight = InFlight()
         self._backward = False
         self._copies = DeviceCopies(options.queue_bytes)
 
@@ -108,6 +110,8 @@ class Recorder:
               direction: str, *, parent: int = -1, stack: bool = True,
               recompute: bool = False, collective: Any = None) -> int:
         """A new operator; its number, -1 where its name is not wanted."""
+        if self.in_flight.calls:
+            self.in_flight.poll()
         if in_backward() != self._backward:
             self._backward = not self._backward
             self.forget()
@@ -119,6 +123,19 @@ class Recorder:
                 number = self._stacks.here()
             return self.writer.op(name, api, prefix, call, direction, parent,
                                   number, recompute, autocast(), collective)
+
+    def enclosing_op(self) -> int:
+        """The module call around what this thread does now; -1: none."""
+        for call in reversed(self.state.calls):
+            if call.op >= 0:
+                return call.op
+        return -1
+
+    def recomputing(self) -> bool:
+        """Whether this thread is in a module that runs again for the sake
+        of its backward pass."""
+        calls = self.state.calls
+        return bool(calls) and calls[-1].recompute
 
     def forget(self) -> None:
         """Tensors may have been written to unseen: all are read again."""
@@ -136,6 +153,19 @@ class Recorder:
                 kind, text = described(leaf)
                 with self.lock:
                     self.writer.value(op, role, path, kind, text)
+
+    def value(self, op: int, role: str, path: str, kind: str,
+              text: str) -> None:
+        """Records a leaf that is no tensor."""
+        if self.options.values:
+            with self.lock:
+                self.writer.value(op, role, path, kind, text)
+
+    def unreadable(self, op: int, role: str, path: str, tensor: Tensor,
+                   why: str) -> None:
+        """Records that a tensor was there, and why not what it held."""
+        with self.lock:
+            self._unreadable(op, role, path, tensor, why, _type_name(tensor))
 
     def tensor(self, op: int, role: str, path: str, tensor: Tensor) -> None:
         """Records a tensor as it is now; one that cannot be had, with why."""

@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 
 import torch
 
+from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models
 from assay.capture.options import Options
@@ -56,6 +57,7 @@ class Capture:
         self._recorder: Optional[Recorder] = None
         self._mode: Optional[FunctionMode] = None
         self._hooks: Optional[ModuleHooks] = None
+        self._collectives: Optional[Collectives] = None
         self._started = False
 
     @property
@@ -89,6 +91,7 @@ class Capture:
             self._started = True
         self._hooks = ModuleHooks(self._recorder, self._model,
                                   self.options.modules)
+        self._collectives = Collectives(self._recorder)
         if self.options.functions:
             self._mode = FunctionMode(self._recorder)
             self._mode.__enter__()
@@ -103,9 +106,11 @@ class Capture:
         _active.remove(self)
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
+        if self._collectives is not None:
+            self._collectives.remove()
         if self._hooks is not None:
             self._hooks.remove()
-        self._mode = self._hooks = None
+        self._mode = self._hooks = self._collectives = None
 
     def step(self) -> None:
         """Ends the step's trace; a running capture goes on with the next.
