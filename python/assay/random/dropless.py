@@ -7,7 +7,6 @@ autograd for what reaches a device as one operator without Python in between.
 from __future__ import annotations
 
 import inspect
-import threading
 from typing import Any, Callable, Dict, Tuple
 
 import torch
@@ -78,28 +77,12 @@ def _rewritten() -> dict[Any, Callable[[tuple, dict], Arguments]]:
     return table
 
 
-_thread = threading.local()
-
-
-def dropping() -> bool:
-    """Whether dropout drops in this thread."""
-    return getattr(_thread, "active", 0) == 0
-
-
 class DropNothing(TorchFunctionMode):
     """Calls of functions of torch."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rewritten = _rewritten()
-
-    def __enter__(self) -> DropNothing:
-        _thread.active = getattr(_thread, "active", 0) + 1
-        return super().__enter__()
-
-    def __exit__(self, *exception: object) -> None:
-        _thread.active -= 1
-        super().__exit__(*exception)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -11,10 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.random import functions
 from assay.random.checks import checked_seed
-from assay.random.dropless import dropping, undropped
+from assay.random.dropless import DropNothing, DropNothingBelow, undropped
 from assay.random.operators import HostRandomError, called, handler
 from assay.random.schema import (bound, drop_argument, drops, operator_name)
-from assay.random.stack import ModeStack
+from assay.random.stack import ModeStack, is_active
 from assay.random.stream import Stream
 
 # Tagged as random, but only asks which kernel is to run, or masks.
@@ -101,7 +101,7 @@ class _Functions(TorchFunctionMode):
         except TypeError:  # not hashable
             instead = None
         # Where nothing drops, a mode below this one says so to the call.
-        if instead is not None and dropping():
+        if instead is not None and not is_active(DropNothing):
             return instead(func, args, kwargs)
         return func(*args, **kwargs)
 
@@ -124,7 +124,7 @@ class _Operators(TorchDispatchMode):
             plan = self._plans[func] = _plan(func)
         if plan is None or _is_traced(types):
             return func(*args, **kwargs)
-        if not dropping():
+        if is_active(DropNothingBelow):
             args, kwargs = undropped(func, args, kwargs)
         return plan(self, func, types, args, kwargs)
 

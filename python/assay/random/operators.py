@@ -7,7 +7,7 @@ numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Dict
 
 import torch
@@ -29,10 +29,16 @@ class Call:
     func: Any
     values: Values
     stream: Stream
+    args: tuple = ()
+    kwargs: Values = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return operator_name(self.func).split("::")[1]
+
+    def by_torch(self) -> Any:
+        """Of a call that draws nothing."""
+        return self.func(*self.args, **self.kwargs)
 
     def draw(self, device: torch.device) -> Draw:
         generator = self.values.get("generator")
@@ -51,8 +57,8 @@ def handler(func: Any) -> Callable[[Call], Any] | None:
         return None
     if name in _WHOLE:
         return _WHOLE[name]
-    if func._overloadname.startswith(("Tensor_", "float_Tensor")) \
-            and name == "normal":
+    if name == "normal" and func._schema.overload_name.startswith(
+            ("Tensor_", "float_Tensor")):
         return _normal_of_tensors
     base = name[:-1] if name.endswith("_") else name
     base = base[:-5] if base.endswith("_like") else base
@@ -74,7 +80,7 @@ def has_no_numbers(tensor: torch.Tensor) -> bool:
 
 
 def called(func: Any, args: tuple, kwargs: dict, stream: Stream) -> Call:
-    return Call(func, bound(func, args, kwargs), stream)
+    return Call(func, bound(func, args, kwargs), stream, args, kwargs)
 
 
 # The tensor that a call fills ----------------------------------------------
@@ -229,18 +235,16 @@ def _normal_of_tensors(call: Call) -> torch.Tensor:
 
 def _multinomial(call: Call) -> torch.Tensor:
     weights, samples = call.values["self"], call.values["num_samples"]
+    if has_no_numbers(weights):
+        return call.by_torch()
     rows = weights if weights.dim() == 2 else weights.unsqueeze(0)
     if rows.dim() != 2 or rows.shape[1] == 0 or samples <= 0:
         raise RuntimeError(
             f"host_random: multinomial of {samples} samples of weights of "
             f"shape {tuple(weights.shape)}, expected one or more of a vector "
             "or a matrix")
-    if weights.is_meta:
-        chosen = torch.empty((rows.shape[0], samples), dtype=torch.int64,
-                             device="meta")
-    else:
-        chosen = call.draw(weights.device).choice(rows, samples,
-                                                  call.values["replacement"])
+    chosen = call.draw(weights.device).choice(rows, samples,
+                                              call.values["replacement"])
     chosen = chosen if weights.dim() == 2 else chosen.squeeze(0)
     out = call.values.get("out")
     if out is None:
@@ -250,13 +254,11 @@ def _multinomial(call: Call) -> torch.Tensor:
 
 def _native_dropout(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
     x, p = call.values["input"], call.values["p"]
-    if call.values["train"] is False:
-        out, mask = x.clone(), torch.ones_like(x, dtype=torch.bool)
-    else:
-        mask = torch.empty_like(x, dtype=torch.bool)
-        if not mask.is_meta and x.numel() > 0:
-            mask.copy_(call.draw(x.device).coins(1 - p, x.shape))
-        out = x.mul(mask).mul_(0 if p == 1 else 1 / (1 - p))
+    if call.values["train"] is False or has_no_numbers(x) or x.numel() == 0:
+        return call.by_torch()
+    mask = torch.empty_like(x, dtype=torch.bool)
+    mask.copy_(call.draw(x.device).coins(1 - p, x.shape))
+    out = x.mul(mask).mul_(0 if p == 1 else 1 / (1 - p))
     if "out0" not in call.values:
         return out, mask
     outs = call.values["out0"], call.values["out1"]
@@ -268,21 +270,18 @@ def _native_dropout(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
 def _rrelu(call: Call) -> torch.Tensor:
     values = call.values
     x = values["self"]
-    if values["training"] and not x.is_meta:
-        slopes = call.draw(x.device).fill(
-            torch.empty_like(x), "uniform", float(values["lower"]),
-            float(values["upper"]))
-        one = torch.ones((), dtype=x.dtype, device=x.device)
-        noise = values["noise"].copy_(torch.where(x <= 0, slopes, one))
-        result = x * noise
-    else:
-        slope = (float(values["lower"]) + float(values["upper"])) / 2
-        result = torch.where(x <= 0, x * slope, x)
+    if not values["training"] or has_no_numbers(x):
+        return call.by_torch()
+    slopes = call.draw(x.device).fill(
+        torch.empty_like(x), "uniform", float(values["lower"]),
+        float(values["upper"]))
+    one = torch.ones((), dtype=x.dtype, device=x.device)
+    noise = values["noise"].copy_(torch.where(x <= 0, slopes, one))
     if call.name.endswith("_"):
-        return x.copy_(result)
+        return x.mul_(noise)
     if "out" in values:
-        return values["out"].resize_(result.shape).copy_(result)
-    return result
+        return torch.mul(x, noise, out=values["out"])
+    return x * noise
 
 
 _WHOLE: dict[str, Callable[[Call], Any]] = {

@@ -33,12 +33,24 @@ class ModeStack:
             self._entered.pop().__exit__(None, None, None)
 
 
+def is_active(kind: type) -> bool:
+    """Whether a mode of this class is on its stack, which the threads of a
+    backward pass inherit. A mode whose turn it is has left it."""
+    return any(isinstance(mode, kind) for mode in _stack_of(kind) or ())
+
+
 def _is_top(mode: Any) -> bool:
-    from torch.overrides import TorchFunctionMode
+    stack = _stack_of(type(mode))
+    return stack is None or bool(stack) and stack[-1] is mode
+
+
+def _stack_of(kind: type) -> list[Any] | None:
+    """None where a torch of another year does not show it."""
+    from torch import overrides
     from torch.utils import _python_dispatch
-    if isinstance(mode, TorchFunctionMode):
-        from torch import overrides
-        current = getattr(overrides, "_get_current_function_mode", None)
+    if issubclass(kind, overrides.TorchFunctionMode):
+        stack = getattr(overrides, "_get_current_function_mode_stack", None)
     else:
-        current = getattr(_python_dispatch, "_get_current_dispatch_mode", None)
-    return current is None or current() is mode
+        stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack",
+                        None)
+    return None if stack is None else stack()
