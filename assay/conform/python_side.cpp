@@ -10,9 +10,48 @@
 namespace assay::conform {
 namespace {
 
-bool holds_package(const std::filesystem::path& folder) {
+using std::filesystem::path;
+
+bool is_folder(const path& folder) {
   std::error_code ignored;
-  return std::filesystem::is_directory(folder / "assay", ignored);
+  return std::filesystem::is_directory(folder, ignored);
+}
+
+bool holds_package(const path& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / "assay/__init__.py",
+                                          ignored);
+}
+
+// PREFIX/bin/assay, with PREFIX/share/assay/{python,specs}.
+bool find_installed(const path& folder, PythonSide& side) {
+  const path share = folder.parent_path() / "share/assay";
+  if (!holds_package(share / "python")) return false;
+  side.packages = share / "python";
+  side.shared = share;
+  return true;
+}
+
+// site-packages/assay/bin/assay, with the package around it.
+bool find_package(const path& folder, PythonSide& side) {
+  const path package = folder.parent_path();
+  if (package.filename() != "assay" || !holds_package(package.parent_path()))
+    return false;
+  side.packages = package.parent_path();
+  side.shared = package;
+  return true;
+}
+
+// build/<preset>/bin/assay, somewhere inside the source tree. The build has a
+// package of its own, but not what is beside it.
+bool find_source_tree(const path& folder, PythonSide& side) {
+  for (path up = folder; up.has_relative_path(); up = up.parent_path()) {
+    if (!holds_package(up / "python") || !is_folder(up / "specs")) continue;
+    side.packages = up / "python";
+    side.shared = up;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -29,24 +68,15 @@ PythonSide python_side() {
   PythonSide side;
   const char* chosen = std::getenv("ASSAY_PYTHON");
   side.interpreter = chosen && *chosen ? chosen : "python3";
-  const std::filesystem::path folder = this_program().parent_path();
-  const std::filesystem::path installed =
-      folder.parent_path() / "share/assay/python";
-  if (holds_package(installed)) {
-    side.packages = installed;
+  const path folder = this_program().parent_path();
+  if (find_installed(folder, side) || find_package(folder, side) ||
+      find_source_tree(folder, side))
     return side;
-  }
-  // build/<preset>/bin/assay
-  for (std::filesystem::path up = folder; up.has_relative_path();
-       up = up.parent_path()) {
-    if (!holds_package(up / "python")) continue;
-    side.packages = up / "python";
-    return side;
-  }
   throw Error(Code::kUnreadable,
-              fmt::format("{}: the Python side of Assay is not there, nor in a "
-                          "source tree around {}",
-                          installed.string(), folder.string()));
+              fmt::format("{}: the Python side of Assay is not there, nor "
+                          "around {}",
+                          (folder.parent_path() / "share/assay").string(),
+                          folder.string()));
 }
 
 }  // namespace assay::conform

@@ -10,14 +10,15 @@ namespace assay::conform {
 struct PythonSide {
   std::string interpreter;         // $ASSAY_PYTHON, or python3
   std::filesystem::path packages;  // the folder that holds assay/
+  std::filesystem::path shared;    // the folder that holds specs/
 
   // PYTHONPATH with `packages` before what it is now.
   std::map<std::string, std::string> environment() const;
 };
 
-// Beside an installed program in ../share/assay/python; of a program in a
-// build tree, the source tree's python/. Throws Error{kUnreadable} naming both
-// where neither is there.
+// Of a program of `make install`, ../share/assay; of one in a Python package
+// (`pip install`), the package around it; in a build tree, the source tree
+// around that. Throws Error{kUnreadable} where none is there.
 PythonSide python_side();
 
 }  // namespace assay::conform

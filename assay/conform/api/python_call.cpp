@@ -26,9 +26,7 @@ constexpr const char* kBootstrap =
 
 }  // namespace
 
-std::filesystem::path shared_folder() {
-  return python_side().packages.parent_path();
-}
+std::filesystem::path shared_folder() { return python_side().shared; }
 
 Value call_python_api(const std::vector<std::string>& arguments) {
   const PythonSide side = python_side();

@@ -9,9 +9,7 @@
 
 namespace assay::conform {
 
-// The folder that holds python/, specs/ and standards/: ../share/assay beside
-// an installed program, else the source tree around it. Throws
-// Error{kUnreadable} where neither is there.
+// The folder that holds specs/ (python_side.h). Throws Error{kUnreadable}.
 std::filesystem::path shared_folder();
 
 // `python -m assay.api ARGUMENTS` in an interpreter of its own: $ASSAY_PYTHON,
