@@ -5,11 +5,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from paths import ASSAY, ROOT
+from paths import ASSAY, PACKAGE, ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PROGRAMS = ("assay", "quantised_linear", "quick_start", "transformer_layer",
@@ -62,6 +63,29 @@ def test_a_document_shows_what_the_example_prints(document, example, tmp_path):
     printed = subprocess.run([ASSAY.parent / example], text=True, cwd=tmp_path,
                              capture_output=True, check=True).stdout
     assert printed == shown
+
+
+# Whose Python runs from top to bottom, and prints what follows it.
+PYTHON = ["docs/python.md"]
+
+
+@pytest.mark.parametrize("document", PYTHON)
+def test_the_python_of_a_document_runs(document, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```(?:\n+(?:prints\n+)?"
+                        r"```text\n(.*?)^```)?", text, re.M | re.S)
+    assert blocks
+    # A line between what the blocks print.
+    code = "print('=' * 9)\n".join(code for code, _ in blocks)
+    done = subprocess.run([sys.executable, "-c", code], text=True,
+                          capture_output=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split("=" * 9 + "\n")
+    assert len(printed) == len(blocks)
+    for (_, shown), output in zip(blocks, printed):
+        assert shown in ("", output)
 
 
 def test_the_index_of_the_document_runs(tmp_path):
