@@ -114,6 +114,22 @@ def test_the_example_dumps_are_finite_and_masked(assay, dumps):
     assert document["counts"]["masked"] == document["counts"]["absorbed"] == 6
 
 
+@pytest.mark.parametrize("folder, kind, name, leaf", [
+    # What msprobe's overflow_check names too.
+    ("overflow", "born", "Tensor.__matmul__.0.forward", "output.0"),
+    # There it names masked_fill, which is asked for its -inf.
+    ("nan_weight", "entered", "Module.out.Linear.forward.0",
+     "parameters.weight"),
+    ("gradient", "entered", "Functional.linear.1.backward", "input.0"),
+])
+def test_msprobes_dumps_of_an_attention(assay, root, folder, kind, name, leaf):
+    path = root / "tests/data/trace/attention_f16" / folder
+    first = json.loads(assay("overflow", path, "--json", "-",
+                             code=1).stdout)["first"]
+    assert (first["kind"], first["name"], first["leaf"]["leaf"]) == (
+        kind, name, leaf)
+
+
 def test_the_document_shows_what_is_printed(assay, root):
     document = (root / "docs/overflow.md").read_text()
     shown = re.search(r"^```text\n(.*?)^```", document, re.M | re.S)[1]

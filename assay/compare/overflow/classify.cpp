@@ -65,8 +65,6 @@ class RankClassifier {
     return finding;
   }
 
-  const std::vector<OpFacts>& facts() const { return facts_; }
-
   // As finding_of, for the operators that carry on what `first` began.
   void carry_on(const Event& first, std::vector<OverflowFinding>& carried) {
     std::vector<bool> told(facts_.size());
