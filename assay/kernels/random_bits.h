@@ -50,8 +50,8 @@ void for_parts(const RandomKey& key, std::int64_t n, F body) {
   });
 }
 
-// floor(128 bits * count / 2^128) of the block at `place`; 0 is 2^64.
-std::uint64_t below(const RandomKey& key, std::uint64_t place,
-                    std::uint64_t count);
+// floor((2^64 high + low) count / 2^128), count = 0 standing for 2^64. `high`
+// and `low` are a whole block: the bits of elements 2 i and 2 i + 1.
+std::uint64_t below(std::uint64_t high, std::uint64_t low, std::uint64_t count);
 
 }  // namespace assay::random_bits

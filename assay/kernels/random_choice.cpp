@@ -100,22 +100,28 @@ void random_bernoulli(const RandomKey& key, const double* p, std::uint8_t* out,
 
 void random_integers(const RandomKey& key, std::int64_t low,
                      std::uint64_t count, std::int64_t* out, std::int64_t n) {
-  constexpr std::int64_t kBlock = 1 << 13;
-  parallel_for((n + kBlock - 1) / kBlock, [=](std::int64_t block) {
-    const std::int64_t end = std::min(n, (block + 1) * kBlock);
-    for (std::int64_t i = block * kBlock; i < end; ++i)
-      out[i] = static_cast<std::int64_t>(
-          static_cast<std::uint64_t>(low) +
-          random_bits::below(key, static_cast<std::uint64_t>(i), count));
-  });
+  random_bits::for_parts(
+      key, 2 * n, [=](std::int64_t begin, std::int64_t part, const Bits& bits) {
+        std::int64_t* to = out + begin / 2;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(part / 2); ++i)
+          to[i] = static_cast<std::int64_t>(
+              static_cast<std::uint64_t>(low) +
+              random_bits::below(bits[2 * i], bits[2 * i + 1], count));
+      });
 }
 
 void random_permutation(const RandomKey& key, std::int64_t* out,
                         std::int64_t n) {
+  constexpr std::int64_t kBlocks = kRandomPart / 2;
   std::iota(out, out + n, std::int64_t{0});
+  Bits bits;
   for (std::int64_t i = n - 1; i > 0; --i) {
-    const auto place = static_cast<std::uint64_t>(i);
-    std::swap(out[i], out[random_bits::below(key, place, place + 1)]);
+    if (i == n - 1 || i % kBlocks == kBlocks - 1)
+      random_bits::draw(key, 2 * (i - i % kBlocks), bits);
+    const auto at = static_cast<std::size_t>(2 * (i % kBlocks));
+    std::swap(out[i],
+              out[random_bits::below(bits[at], bits[at + 1],
+                                     static_cast<std::uint64_t>(i) + 1)]);
   }
 }
 

@@ -285,6 +285,27 @@ TEST(RandomPermutation, EveryOrderOfFourIsAsLikely) {
   EXPECT_LT(chi_square(of_orders), 23 + 5 * std::sqrt(2.0 * 23));
 }
 
+// Element i from the end trades places with below(block i, i + 1).
+TEST(RandomPermutation, IsFisherAndYates) {
+  for (const std::int64_t n : {1, 2, 128, 129, 300}) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n)), expected;
+    random_permutation(kKey, order.data(), n);
+    for (std::int64_t i = 0; i < n; ++i) expected.push_back(i);
+    for (std::uint64_t i = static_cast<std::uint64_t>(n) - 1; i > 0; --i) {
+      const auto word =
+          philox4x32({static_cast<std::uint32_t>(i), 0, 0x13198a2e, 0x03707344},
+                     {0xa4093822, 0x299f31d0});
+      __extension__ using Wide = unsigned __int128;
+      // The low 64 bits of the block cannot matter for so few places, but for
+      // a chance of 2^-55.
+      const Wide high = Wide{word[0]} << 32 | word[1];
+      std::swap(expected[i],
+                expected[static_cast<std::size_t>(high * (i + 1) >> 64)]);
+    }
+    EXPECT_EQ(order, expected) << n;
+  }
+}
+
 TEST(RandomPermutation, OfMany) {
   std::vector<std::int64_t> order(10'007), sorted(10'007);
   random_permutation(kKey, order.data(), 10'007);
