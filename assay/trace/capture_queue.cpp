@@ -53,8 +53,13 @@ Tensor CaptureQueue::copy(const TensorView& view, double& waited) {
     std::unique_lock lock(mutex_);
     wait_for_room(static_cast<std::int64_t>(bytes), waited, lock);
     memory = buffer(bytes);
-    if (!memory) memory = std::make_shared<Buffer>(bytes);
-    lent_.insert(memory.get());
+    try {
+      if (!memory) memory = std::make_shared<Buffer>(bytes);
+      lent_.insert(memory.get());
+    } catch (...) {  // no memory: nothing is in flight
+      in_flight_ -= static_cast<std::int64_t>(bytes);
+      throw;
+    }
   }
   gather(view, 0, count, memory->data());
   Tensor tensor;

@@ -1,6 +1,7 @@
 #include "assay/trace/capture_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,10 +52,6 @@ class CaptureWriter::Impl {
   }
 
   ~Impl() {
-    if (::getpid() != owner_) {
-      thread_.detach();  // it does not exist in this process
-      return;
-    }
     try {
       close();
     } catch (const Error&) {
@@ -130,6 +127,7 @@ class CaptureWriter::Impl {
       queue_.push({line + "}\n"});
       queue_.finish();
       thread_.join();
+      guarded([&] { check_there(); });
       ::close(fd_);
     }
     if (!problem_.empty()) throw Error(Code::kUnreadable, problem_);
@@ -157,6 +155,19 @@ class CaptureWriter::Impl {
       if (shard_) shard_->close();
       write_lines();
     });
+  }
+
+  // Files that were removed can be written to: nobody would find the trace.
+  void check_there() const {
+    struct stat at_path {
+    }, written{};
+    const std::string path = (directory_ / kCaptureFile).string();
+    const bool there =
+        ::stat(path.c_str(), &at_path) == 0 && ::fstat(fd_, &written) == 0 &&
+        at_path.st_ino == written.st_ino && at_path.st_dev == written.st_dev;
+    if (!there)
+      throw Error(Code::kUnreadable,
+                  path + ": it was removed while it was written");
   }
 
   template <typename F>
@@ -314,7 +325,11 @@ CaptureWriter::CaptureWriter(const std::filesystem::path& directory,
                              const CaptureOptions& options)
     : impl_(std::make_unique<Impl>(directory, options)) {}
 
-CaptureWriter::~CaptureWriter() = default;
+// In a forked process the thread does not exist, and what it waited on when
+// the process was forked cannot be taken apart: that would wait for ever.
+CaptureWriter::~CaptureWriter() {
+  if (::getpid() != impl_->owner()) static_cast<void>(impl_.release());
+}
 
 std::int32_t CaptureWriter::stack(const std::vector<std::string>& frames) {
   return impl_->ignores() ? -1 : impl_->stack(frames);

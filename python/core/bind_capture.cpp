@@ -134,7 +134,11 @@ void bind_capture(nb::module_& m) {
             const CaptureLeaf place =
                 leaf_of(op, role, std::move(leaf), std::move(type));
             if (owned) {
-              self.owned_tensor(place, kept(array, view), requires_grad);
+              Tensor tensor = kept(array, view);
+              // The thread takes the GIL to let go of what it has stored,
+              // and makes room by it.
+              nb::gil_scoped_release release;
+              self.owned_tensor(place, std::move(tensor), requires_grad);
               return;
             }
             nb::gil_scoped_release release;

@@ -3,6 +3,7 @@ gradients that pass through it later."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional
 
 import torch
@@ -22,7 +23,8 @@ class Call:
     """
 
     __slots__ = ("recorder", "stem", "suffix", "api", "prefix", "number", "op",
-                 "enclosing", "edges", "backward_op", "recompute")
+                 "enclosing", "edges", "backward_op", "recompute", "frames",
+                 "handled")
 
     def __init__(self, recorder: Recorder, prefix: str, api: str, stem: str,
                  suffix: str, number: int) -> None:
@@ -33,6 +35,10 @@ class Call:
         self.enclosing: Optional[Call] = None
         self.edges: dict = {}
         self.recompute = False
+        # Of a module's call: where it runs, while it runs, and the error that
+        # was being handled when it began.
+        self.frames: tuple = ()
+        self.handled: Optional[BaseException] = None
 
     def name(self, direction: str) -> str:
         return f"{self.stem}.{direction}{self.suffix}"
@@ -63,16 +69,18 @@ class Call:
         if self.op >= 0:
             recorder.leaves(self.op, "output", found)
         if recorder.watches_gradients and torch.is_grad_enabled():
-            CallGradients(recorder.guarded, self._begin_backward, self._gradient,
-                          self._end_backward).watch(
+            CallGradients(functools.partial(recorder.guarded, self),
+                          self._begin_backward, self._gradient,
+                          self._end_backward, recorder.passes).watch(
                 tensors_in(found), self.edges, newest_of(self.edges))
         self.edges = {}
 
-    def raised(self, error: BaseException) -> None:
+    def raised(self, error: Optional[BaseException]) -> None:
         """Records that there are no results, and why."""
+        why = ("the call was left" if error is None else
+               f"{type(error).__name__}: {error}")
         if self.op >= 0:
-            self.recorder.leaves(self.op, "output", [
-                ("output.raised", f"{type(error).__name__}: {error}")])
+            self.recorder.leaves(self.op, "output", [("output.raised", why)])
 
     def _parent(self, which: str) -> int:
         call = self.enclosing

@@ -13,6 +13,7 @@ from typing import Any, Callable, Optional
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
+from assay.capture import mode_stack
 from assay.capture.calls import Call
 from assay.capture.recorder import Recorder, THREAD
 
@@ -28,7 +29,7 @@ _NO_OPERATORS = frozenset("""
     result_type retain_grad share_memory_ size sparse_dim storage
     storage_offset storage_type stride to_dlpack tolist untyped_storage
     set_default_dtype set_default_device get_num_threads manual_seed
-    _set_grad_enabled set_grad_enabled
+    _set_grad_enabled set_grad_enabled _set_view_replay_enabled
     """.split())
 # Properties that compute a tensor.
 _VIEWS = frozenset(("H", "T", "imag", "mH", "mT", "real"))
@@ -71,18 +72,24 @@ def kind_of(function: Callable) -> Kind:
     return _NAMESPACES.get(namespace, namespace), rest or namespace
 
 
+is_compiling = torch.compiler.is_compiling
+
+
 class FunctionMode(TorchFunctionMode):
     """Hands every API call to a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
+        self.on = True  # until the capture stops
         self._kinds: dict[Any, Kind] = {}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if is_compiling():  # dynamo traces this: the graph is as without
+            return func(*args, **kwargs)
         recorder = self.recorder
-        if THREAD.busy or not recorder.alive:
+        if THREAD.busy or not self.on or not recorder.alive:
             return func(*args, **kwargs)
         try:
             kind = self._kinds[func]
@@ -101,15 +108,15 @@ class FunctionMode(TorchFunctionMode):
         number = recorder.next_call(f"{prefix}.{api}")
         call = Call(recorder, prefix, api, f"{prefix}.{api}.{number}", "",
                     number)
-        with recorder.guarded():
+        with recorder.guarded(call):
             call.begin(args, kwargs)
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
-            with recorder.guarded():
+            with recorder.guarded(call):
                 call.raised(error)
             raise
-        with recorder.guarded():
+        with recorder.guarded(call):
             # x[0] = 1 and _foreach_add_ return nothing: they changed this.
             call.end(args[0] if result is None and args else result)
         return result
@@ -178,14 +185,24 @@ def _run_backward(mode: FunctionMode, func: Callable, args: tuple,
             type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors)
     except TypeError:
         usual = False
-    if not usual or make is None or run is None:
+    if not usual or make is None or run is None or _transforms():
         return func(*args, **kwargs)
-    gradients = make(tensors, gradients, is_grads_batched=False)
-    with mode:
+    outer, THREAD.busy = THREAD.busy, True  # ones_like() is no user's call
+    try:
+        gradients = make(tensors, gradients, is_grads_batched=False)
+    finally:
+        THREAD.busy = outer
+    mode_stack.enter(mode)
+    try:
         run(tensors, gradients, create if retain is None else retain, create,
             (), allow_unreachable=True, accumulate_grad=True)
+    finally:
+        mode_stack.leave(mode)
     return None
 
+
+_transforms = getattr(torch._C, "_are_functorch_transforms_active",
+                      lambda: False)
 
 _SPECIAL = {
     torch.Tensor.backward: _tensor_backward,

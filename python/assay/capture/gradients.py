@@ -14,6 +14,8 @@ from typing import Any, Callable, Iterable, Optional
 
 import torch
 
+from assay.capture.passes import Passes, current_pass
+
 Tensor = torch.Tensor
 Edge = tuple[Any, int]  # node, which of its inputs
 
@@ -47,8 +49,11 @@ def input_edges(found: Iterable[tuple[str, Tensor]]) -> dict[Edge, str]:
         return edges
     for path, tensor in found:
         if tensor.requires_grad:
-            edges.setdefault(edge_of(tensor),
-                             path.replace("input", "output", 1))
+            try:
+                edge = edge_of(tensor)
+            except (AttributeError, RuntimeError):
+                continue  # of an outer level of a transform of functions
+            edges.setdefault(edge, path.replace("input", "output", 1))
     return edges
 
 
@@ -62,8 +67,9 @@ class CallGradients:
 
     def __init__(self, guard: Callable[[], Any], begin: Callable[[], None],
                  report: Callable[[str, str, Tensor], None],
-                 end: Callable[[], None]) -> None:
+                 end: Callable[[], None], passes: Passes) -> None:
         self._guard = guard
+        self._passes, self._pass = passes, -1
         self._begin, self._report, self._end = begin, report, end
         self._expected: dict[str, int] = {}
         self._reset()
@@ -129,9 +135,21 @@ class CallGradients:
         return hook
 
     def _start(self) -> None:
+        if self._begun and self._pass != current_pass():
+            self._reset()  # of a pass that failed
         if not self._begun:
             self._begun = True
+            self._pass = self._passes.join(self)
             self._begin()
+
+    def pass_is_over(self) -> None:
+        """Reports sums to which no more will come in this pass: of an input
+        that several nodes use, some of which the pass did not reach."""
+        for path, total in self._sums.items():
+            if total is not None:
+                self._report("output", path, total)
+        self._end()
+        self._reset()
 
     def _arrive(self, path: str, gradient: Optional[Tensor]) -> None:
         before = self._sums.get(path)
@@ -150,6 +168,7 @@ class CallGradients:
     def _finish(self) -> None:
         """A second backward through a retained graph starts anew."""
         if self._missing == 0 and self._expected:
+            self._passes.leave(self._pass, self)
             self._end()
             self._reset()
 

@@ -31,12 +31,11 @@ class Identities:
         """0 where nothing can be promised."""
         if _weak is None or type(tensor) not in _PLAIN:
             return 0
-        try:
-            version = tensor._version
-        except RuntimeError:  # an inference tensor
-            return 0
         key = tensor._cdata
-        pointer = tensor.data_ptr()
+        try:
+            version, pointer = tensor._version, tensor.data_ptr()
+        except RuntimeError:  # an inference tensor, or one without a storage
+            return 0
         known = self._known.get(key)
         if known is not None and known[1] == version and known[2] == pointer:
             return known[3]

@@ -2,37 +2,86 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import enum
 import json
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
 Tensor = torch.Tensor
-# Deeper containers than any call has; what refers to itself ends here.
+# Deeper containers than any call has.
 MAX_DEPTH = 32
+# More leaves than any call has whose leaves mean something.
+MAX_LEAVES = 10_000
 # Longer texts say their length instead of their end.
 MAX_TEXT = 1000
 
 
-def leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+class Cut:
+    """Stands where leaves are not listed; the trace says why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def utf8(text: str) -> str:
+    """The text without lone surrogates, which no file of ours can hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def leaves(value: Any, path: str,
+           inside: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
     """(path, leaf) of nested containers: "input.0.k". A None is a leaf."""
-    if depth < MAX_DEPTH:
-        if isinstance(value, (list, tuple)) and not isinstance(
-                value, torch.Size):
-            for i, item in enumerate(value):
-                yield from leaves(item, f"{path}.{i}", depth + 1)
+    items = _items(value)
+    if items is None:
+        yield path, value
+    elif id(value) in inside:
+        yield path, Cut("the container holds itself")
+    elif len(inside) == MAX_DEPTH:
+        yield path, Cut(f"containers are nested more than {MAX_DEPTH} deep")
+    else:
+        inside = (*inside, id(value))
+        for key, item in items:
+            yield from leaves(item, f"{path}.{key}", inside)
+
+
+def _items(value: Any) -> Optional[Iterable[tuple[Any, Any]]]:
+    """Names and items of a container; None of what is a leaf."""
+    if isinstance(value, Tensor):
+        return None
+    if isinstance(value, (list, tuple, collections.deque)):
+        return None if isinstance(value, torch.Size) else enumerate(value)
+    if isinstance(value, (dict, collections.UserDict)):
+        return ((_key(key, i), item)
+                for i, (key, item) in enumerate(value.items()))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return ((field.name, getattr(value, field.name, None))
+                for field in dataclasses.fields(value))
+    return None
+
+
+def _key(key: Any, position: int) -> str:
+    """A key as part of a name: the same in every run."""
+    if isinstance(key, str):
+        return utf8(key)
+    if isinstance(key, (int, float, tuple, torch.dtype, type(None))):
+        return utf8(str(key))
+    return f"{type(key).__qualname__}{position}"
+
+
+def limited(found: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """At most MAX_LEAVES: containers that share parts can have more leaves
+    than there is memory."""
+    for number, (path, leaf) in enumerate(found):
+        if number == MAX_LEAVES:
+            yield path, Cut(f"more than {MAX_LEAVES} leaves: from this one "
+                            "on they are not captured")
             return
-        if isinstance(value, dict):
-            for key, item in value.items():
-                yield from leaves(item, f"{path}.{key}", depth + 1)
-            return
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            for field in dataclasses.fields(value):
-                yield from leaves(getattr(value, field.name, None),
-                                  f"{path}.{field.name}", depth + 1)
-            return
-    yield path, value
+        yield path, leaf
 
 
 def arguments(args: tuple, kwargs: dict) -> Iterator[tuple[str, Any]]:
@@ -41,22 +90,19 @@ def arguments(args: tuple, kwargs: dict) -> Iterator[tuple[str, Any]]:
         if isinstance(value, Tensor):
             yield f"input.{i}", value
         else:
-            yield from leaves(value, f"input.{i}")
+            yield from limited(leaves(value, f"input.{i}"))
     for key, value in kwargs.items():
-        yield from leaves(value, f"input.{key}")
+        yield from limited(leaves(value, f"input.{_key(key, 0)}"))
 
 
 def results(value: Any) -> Iterator[tuple[str, Any]]:
     """Leaves of what a call returned; several results count from 0."""
     if isinstance(value, Tensor):
         yield "output.0", value
-    elif isinstance(value, (list, tuple)) and not isinstance(
-            value, torch.Size):
-        yield from leaves(value, "output")
-    elif isinstance(value, dict) or dataclasses.is_dataclass(value):
-        yield from leaves(value, "output")
+    elif _items(value) is not None:
+        yield from limited(leaves(value, "output"))
     else:
-        yield from leaves(value, "output.0")
+        yield "output.0", value
 
 
 def tensors_in(found: Iterator[tuple[str, Any]]) -> list[tuple[str, Tensor]]:
@@ -92,16 +138,34 @@ def described(value: Any) -> tuple[str, str]:
     Of objects that nobody knows only the class: their repr may hold an
     address, and would differ from run to run.
     """
-    known = _SCALARS.get(type(value))
+    kind = type(value)
+    known = _SCALARS.get(kind)
     if known is None:
-        kind = type(value)
         name = f"{kind.__module__}.{kind.__qualname__}"
-        if isinstance(value, (torch.memory_format, torch.layout)):
-            return name, str(value)
-        if callable(value) and hasattr(value, "__qualname__"):
-            return name, str(value.__qualname__)
-        return name, ""
-    kind_name, text = known(value)
+        known = _plain(_text_of_unknown, name)
+    try:
+        name, text = known(value)
+    except ValueError:  # an integer of more digits than Python prints
+        name, text = kind.__name__, hex(value)
+    except Exception as error:  # of a class of the user's
+        name, text = kind.__name__, f"({type(error).__name__})"
+    text = utf8(text)
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}... ({len(text)} characters)"
-    return kind_name, text
+    return utf8(name), text
+
+
+def _text_of_unknown(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return value.name
+    for base, text in ((int, int.__repr__), (float, float.__repr__),
+                       (str, str.__str__)):
+        if isinstance(value, base):  # of a class of its own
+            return text(value)
+    if isinstance(value, (torch.memory_format, torch.layout)):
+        return str(value)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        return repr(value.item())
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
+    return ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Union
+import contextlib
+import sys
+from typing import Any, Iterable, Optional, Union
 
 import torch
 
 from assay.capture.calls import Call
+from assay.capture.leaves import utf8
 from assay.capture.recorder import Recorder
 
 Module = torch.nn.Module
@@ -29,6 +32,39 @@ def named_modules(models: Models) -> list[tuple[str, Module]]:
     return found
 
 
+class _Hook:
+    """A module's hook; a copy or a pickle of the module has one that does
+    nothing, and needs no assay to be loaded."""
+
+    __slots__ = ("hooks", "stem")
+
+    def __init__(self, hooks: "ModuleHooks", stem: str) -> None:
+        self.hooks, self.stem = hooks, stem
+
+    def __reduce__(self) -> tuple:
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class _Before(_Hook):
+    __slots__ = ()
+
+    def __call__(self, module: Module, args: tuple, kwargs: dict) -> None:
+        if not is_compiling():  # what is compiled is as without the hook
+            self.hooks.before(self.stem, module, args, kwargs)
+
+
+class _After(_Hook):
+    __slots__ = ()
+
+    def __call__(self, module: Module, args: tuple, kwargs: dict,
+                 result: Any) -> None:
+        if not is_compiling():
+            self.hooks.after(self.stem, result)
+
+
+is_compiling = torch.compiler.is_compiling
+
+
 class ModuleHooks:
     """Hooks on every module of the models, until remove()."""
 
@@ -40,45 +76,75 @@ class ModuleHooks:
         self._contributions: dict[int, int] = {}
         seen: set[int] = set()
         for name, module in named_modules(models):
-            stem = ".".join(filter(None, ("Module", name,
-                                          type(module).__name__)))
-            if calls:
-                self._watch_calls(stem, module)
-            if recorder.options.backward:
-                self._watch_parameters(stem, module, seen)
+            stem = utf8(".".join(filter(None, ("Module", name,
+                                               type(module).__name__))))
+            with recorder.guarded(stem):
+                if calls:
+                    self._watch_calls(stem, module)
+                if recorder.options.backward:
+                    self._watch_parameters(stem, module, seen)
 
     def _watch_calls(self, stem: str, module: Module) -> None:
         self._handles.append(module.register_forward_pre_hook(
-            lambda m, args, kwargs: self._before(stem, m, args, kwargs),
-            with_kwargs=True))
+            _Before(self, stem), with_kwargs=True))
         self._handles.append(module.register_forward_hook(
-            lambda m, args, kwargs, out: self._after(stem, out),
-            with_kwargs=True, always_call=True))
+            _After(self, stem), with_kwargs=True, always_call=True))
 
-    def _before(self, stem: str, module: Module, args: tuple,
-                kwargs: dict) -> None:
+    def before(self, stem: str, module: Module, args: tuple,
+               kwargs: dict) -> None:
+        """A call begins; what stopped the training's own calls before it
+        ended is known from the frames that are still there."""
         recorder = self.recorder
         if not recorder.alive:
             return
+        recorder.look_at_thread()
+        calls = recorder.state.calls
+        here = sys._getframe(2)  # of torch, around this call alone
+        while calls and not _runs(calls[-1].frames[0], here):
+            self._left(calls.pop(), None)
         number = recorder.next_call(stem)
         call = Call(recorder, "Module", stem[len("Module."):], stem,
                     f".{number}", number)
-        with recorder.guarded():
+        call.frames = (here, here.f_back)
+        call.handled = sys.exc_info()[1]
+        with recorder.guarded(call):
             call.begin(args, kwargs)
             for name, parameter in module.named_parameters(recurse=False):
                 if call.op >= 0:
                     recorder.tensor(call.op, "parameter",
                                     f"parameters.{name}", parameter)
-        recorder.state.calls.append(call)
+        calls.append(call)
 
-    def _after(self, stem: str, result: Any) -> None:
-        calls = self.recorder.state.calls
-        if not calls or calls[-1].stem != stem:
+    def after(self, stem: str, result: Any) -> None:
+        """A call ends. torch asks for this hook when it ends by an error
+        too, so that what is entered is left in every case but Ctrl-C."""
+        recorder = self.recorder
+        calls = recorder.state.calls
+        here = sys._getframe(2)
+        if not any(call.stem == stem and here in call.frames
+                   for call in calls):
             return  # it was entered before the capture began
+        error = sys.exc_info()[1]
+        while not (calls[-1].stem == stem and here in calls[-1].frames):
+            self._left(calls.pop(), error)
         call = calls.pop()
-        with self.recorder.guarded():
-            if self.recorder.alive:
+        if error is not None and error is not call.handled:
+            self._left(call, error, result)
+            return
+        call.frames, call.handled = (), None
+        with recorder.guarded(call):
+            if recorder.alive:
                 call.end(result)
+
+    def _left(self, call: Call, error: Optional[BaseException],
+              result: Any = None) -> None:
+        """The call ended by an error, of its own or of a hook after it."""
+        call.frames, call.handled = (), None
+        with self.recorder.guarded(call):
+            if self.recorder.alive:
+                if result is not None:
+                    call.end(result)
+                call.raised(error)
 
     def _watch_parameters(self, stem: str, module: Module,
                           seen: set[int]) -> None:
@@ -96,7 +162,7 @@ class ModuleHooks:
         recorder = self.recorder
         if not recorder.alive:
             return
-        with recorder.guarded():
+        with recorder.guarded(stem):
             number = self._contributions.get(key, 0)
             self._contributions[key] = number + 1
             op = self._gradient_ops.get((stem, number))
@@ -114,3 +180,10 @@ class ModuleHooks:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def _runs(frame: Any, here: Any) -> bool:
+    """Whether a frame is one of those that `here` was called from."""
+    while here is not None and here is not frame:
+        here = here.f_back
+    return here is not None

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
+import collections
+import itertools
 import os
+import sys
 import threading
 import warnings
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable
 
 import torch
+from torch.utils.hooks import unserializable_hook
 
 from assay import _core
 from assay.capture.device_copies import DeviceCopies
+from assay.capture.guards import THREAD, Guard
 from assay.capture.identities import Identities
 from assay.capture.in_flight import InFlight
-from assay.capture.leaves import described, leaves
+from assay.capture.leaves import (Cut, described, leaves, limited,
+                                  utf8)
 from assay.capture.options import Options
+from assay.capture.passes import Passes, current_pass
 from assay.capture.stacks import Stacks
 from assay.tensors import Unreadable, host_view
 
 Tensor = torch.Tensor
 
 
-class _Thread(threading.local):
-    busy = False  # a capture is calling torch
-
-
-# Of every capture: what one of them calls, another does not see.
-THREAD = _Thread()
+# As many faults are told of one by one.
+MAX_FAULTS = 100
+# Elements; of tensors in which memory is repeated.
+MAX_EXPANDED = 1 << 28
+# How often it is asked whether what was written arrived.
+OPS_BETWEEN_LOOKS = 32
 
 
 class _Entered(threading.local):
@@ -48,63 +54,91 @@ class Recorder:
                  world_size: int, device: str) -> None:
         self.options = options
         self.directory = directory
+        self.writer_mode = (options.mode if options.mode != "overflow"
+                            else "statistics")
         self.writer = _core.CaptureWriter(
-            directory, options.mode if options.mode != "overflow"
-            else "statistics",
+            directory, self.writer_mode,
             step=step, rank=rank, world_size=world_size,
             framework_version=torch.__version__, level=options.level,
             device=device, queue_bytes=options.queue_bytes)
         self.lock = threading.RLock()
         self.state = _Entered()
         self.open = True
-        self.faults = 0
-        self.first_fault: Optional[Exception] = None
+        self.broken = False  # nothing can be written any more
+        self.fault_count = 0
+        self.faults: list[str] = []
         self._owner = os.getpid()
-        self._calls: dict[str, int] = {}
+        # next() of a counter is one step for every thread.
+        self._calls: dict[str, Any] = collections.defaultdict(itertools.count)
+        self._until_look = 0
+        self.thread = threading.get_ident()
+        self._told_of_threads = False
         self._stacks = Stacks(self.writer.stack)
         self.identities = Identities()
         self.in_flight = InFlight()
+        self.passes = Passes(self.guarded)
         self._backward = False
         self._copies = DeviceCopies(options.queue_bytes)
 
     @property
     def alive(self) -> bool:
         """Whether what is seen is to be written."""
-        return self.open and os.getpid() == self._owner
+        return (self.open and not self.broken
+                and os.getpid() == self._owner)
 
     @property
     def watches_gradients(self) -> bool:
         return self.options.backward
 
-    @contextlib.contextmanager
-    def guarded(self) -> Iterator[None]:
+    def begin_here(self) -> None:
+        """This thread is the training's, and inside of no module."""
+        self.thread = threading.get_ident()
+        self.state.calls.clear()
+
+    def look_at_thread(self) -> None:
+        """Functions are seen where their mode is on: in the thread that
+        called start(), and in autograd's, which inherit it."""
+        if (self.thread == threading.get_ident() or self._told_of_threads
+                or not self.options.functions or _function_modes()):
+            return
+        self._told_of_threads = True
+        warn("modules run in another thread than the one that called "
+             "start(): functions called there are not seen")
+
+    def guarded(self, what: Any = None) -> Guard:
         """Training goes on whatever happens to its capture.
 
-        What torch is asked for meanwhile is no call of the user's. The first
-        error is warned of and kept for close().
+        The first error is warned of, each is told of in the trace. what: the
+        call that is recorded, or its name.
         """
-        outer, THREAD.busy = THREAD.busy, True
-        try:
-            yield
-        except Exception as error:
-            self._fault(error)
-        finally:
-            THREAD.busy = outer
+        return Guard(self._fault, what)
 
-    def _fault(self, error: Exception) -> None:
+    def _fault(self, error: Exception, what: Any) -> None:
+        text = f"{type(error).__name__}: {error}".strip(": ")
+        text = " ".join(text.split())[:500]
+        name = getattr(what, "stem", what) or "a call"
         with self.lock:
-            self.faults += 1
-            if self.first_fault is None:
-                self.first_fault = error
-                warnings.warn(f"assay.capture: {type(error).__name__}: "
-                              f"{error}; the trace lacks this call",
-                              RuntimeWarning, stacklevel=4)
+            self.fault_count += 1
+            if self.fault_count > MAX_FAULTS:
+                return
+            self.faults.append(f"{name}: {text}")
+            if self.fault_count == 1:
+                warn(f"{text}; the trace lacks what {name} holds")
+            self._tell(f"fault.{self.fault_count - 1}", name, text)
+
+    def _tell(self, op_name: str, name: str, why: str) -> None:
+        """A row that never matches stands for what is not in the trace."""
+        try:
+            op = self.writer.op(f"{op_name}.debug", op_name, "Debug",
+                                0, "")
+            self.writer.unreadable(op, "tensor", f"tensor.{utf8(name)}", "",
+                                   [], utf8(why))
+        except Exception as error:  # the writer's own: there is no trace
+            self.faults.append(f"{type(error).__name__}: {error}")
 
     def next_call(self, api: str) -> int:
         """Numbers the calls of one API from 0."""
-        call = self._calls.get(api, 0)
-        self._calls[api] = call + 1
-        return call
+        return next(self._calls[api])
 
     def begin(self, name: str, api: str, prefix: str, call: int,
               direction: str, *, parent: int = -1, stack: bool = True,
@@ -118,6 +152,7 @@ class Recorder:
         if not self.options.wanted(name):
             return -1
         with self.lock:
+            self._look_at_disk()
             number = -1
             if stack and self.options.stacks:
                 number = self._stacks.here()
@@ -137,6 +172,17 @@ class Recorder:
         calls = self.state.calls
         return bool(calls) and calls[-1].recompute
 
+    def _look_at_disk(self) -> None:
+        """Warns once where the trace cannot be written; close() raises."""
+        self._until_look -= 1
+        if self._until_look > 0:
+            return
+        self._until_look = OPS_BETWEEN_LOOKS
+        problem = self.writer.problem
+        if problem:
+            self.broken = True
+            warn(f"{problem}; the trace ends here, the training goes on")
+
     def forget(self) -> None:
         """Tensors may have been written to unseen: all are read again."""
         with self.lock:
@@ -149,6 +195,10 @@ class Recorder:
         for path, leaf in found:
             if isinstance(leaf, Tensor):
                 self.tensor(op, role, path, leaf)
+            elif isinstance(leaf, Cut):
+                with self.lock:
+                    self.writer.unreadable(op, role, path, "", [], leaf.why,
+                                           "")
             elif self.options.values:
                 kind, text = described(leaf)
                 with self.lock:
@@ -183,6 +233,7 @@ class Recorder:
                         op, role, path, array, kind, grad, dtype,
                         owned=True))
                 return
+            self._refuse_expanded(part)
             array, dtype = host_view(part)
             number = 0 if part is not tensor else (
                 self.identities.number(tensor))
@@ -193,6 +244,19 @@ class Recorder:
         except Exception as error:  # of a subclass nobody has seen before
             self._unreadable(op, role, path, tensor,
                              f"{type(error).__name__}: {error}", kind)
+
+    def _refuse_expanded(self, tensor: Tensor) -> None:
+        """What repeats its elements by a stride of 0 may be larger, written
+        out, than the memory there is."""
+        if tensor.numel() <= MAX_EXPANDED or self.writer_mode == "statistics":
+            return
+        if tensor.layout is not torch.strided or tensor.is_contiguous():
+            return
+        size = tensor.numel() * tensor.element_size()
+        there = tensor.untyped_storage().nbytes()
+        if size > there:
+            raise Unreadable(f"{there} bytes expanded to {size}: too many to "
+                             "be written out; mode 'statistics' reads them")
 
     def _unreadable(self, op: int, role: str, path: str, tensor: Tensor,
                     why: str, kind: str) -> None:
@@ -214,21 +278,24 @@ class Recorder:
 
     def save(self, value: Any, name: str) -> None:
         """A value of the user's; its gradient too, once it arrives."""
-        with self.guarded():
-            found = list(leaves(value, ""))
+        if not self.alive:
+            return
+        with self.guarded(f"save({name!r})"):
+            name = utf8(name)
+            found = list(limited(leaves(value, "")))
             op = self._debug(name)
             for path, leaf in found:
                 leaf_name = f"tensor{path}"
                 self.leaves(op, "tensor", [(leaf_name, leaf)])
                 if (isinstance(leaf, Tensor) and leaf.requires_grad
                         and self.options.backward):
-                    leaf.register_hook(
+                    leaf.register_hook(unserializable_hook(
                         lambda gradient, path=leaf_name:
-                        self._save_gradient(name, path, gradient))
+                        self._save_gradient(name, path, gradient)))
 
     def _save_gradient(self, name: str, path: str, gradient: Tensor) -> None:
         if self.alive:
-            with self.guarded():
+            with self.guarded(name):
                 self.tensor(self._debug(f"{name}_grad"), "tensor", path,
                             gradient)
 
@@ -249,16 +316,31 @@ class Recorder:
         if not self.open:
             return
         if self.alive:
-            self.drain()
+            with self.guarded("a copy from the device"):
+                self.drain()
+            if self.fault_count > MAX_FAULTS:
+                self._tell("fault.more", "more", f"{self.fault_count} faults, "
+                           f"of which {MAX_FAULTS} are listed")
         self.open = False
         self.writer.close()
+
+
+_function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
+
+
+def warn(text: str) -> None:
+    """Says it once, and never raises: where warnings are errors it is
+    printed."""
+    try:
+        warnings.warn(f"assay.capture: {text}", RuntimeWarning, stacklevel=5)
+    except Warning:
+        print(f"assay.capture: {text}", file=sys.stderr)
 
 
 def in_backward() -> bool:
     """Whether the autograd engine is running: what is called now, activation
     checkpointing calls again."""
-    current = getattr(torch._C, "_current_graph_task_id", None)
-    return current is not None and current() != -1
+    return current_pass() != -1
 
 
 def autocast() -> str:

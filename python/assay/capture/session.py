@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
+import weakref
 from typing import Any, Optional, Union
 
 import torch
 
+from assay.capture import mode_stack
 from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models
 from assay.capture.options import Options
-from assay.capture.recorder import Recorder
+from assay.capture.recorder import Recorder, warn
 
 Path = Union[str, "os.PathLike[str]"]
 
 _active: list["Capture"] = []
+# Those whose trace is not ended: a loop that forgets close() loses nothing.
+_unfinished: "weakref.WeakSet[Capture]" = weakref.WeakSet()
 
 
 class Capture:
@@ -52,7 +57,11 @@ class Capture:
         self.options = Options.checked(**options)
         if model is None and self.options.level == "module":
             raise ValueError("model: level 'module' needs one")
+        if not isinstance(model, (torch.nn.Module, type(None))):
+            model = list(model)  # a generator can be read once
         self._model = model
+        self._faults: list[str] = []
+        self._process = 0  # that called start() first
         self._step = first_step
         self._recorder: Optional[Recorder] = None
         self._mode: Optional[FunctionMode] = None
@@ -76,6 +85,13 @@ class Capture:
         and rank that were chosen."""
         return self._hooks is not None
 
+    @property
+    def faults(self) -> list[str]:
+        """What could not be recorded, call by call, and why; as far as it is
+        known, the trace has a row for each that never matches."""
+        recorder = self._recorder
+        return self._faults + (recorder.faults if recorder else [])
+
     def start(self) -> "Capture":
         """Begins to see calls; does nothing in steps and ranks not chosen."""
         if self._started:
@@ -89,12 +105,14 @@ class Capture:
                                       self._step, rank(), world_size(),
                                       _device(self._model))
             self._started = True
+            _unfinished.add(self)
+        self._recorder.begin_here()
         self._hooks = ModuleHooks(self._recorder, self._model,
                                   self.options.modules)
         self._collectives = Collectives(self._recorder)
         if self.options.functions:
             self._mode = FunctionMode(self._recorder)
-            self._mode.__enter__()
+            mode_stack.enter(self._mode)
         _active.append(self)
         return self
 
@@ -105,7 +123,8 @@ class Capture:
             return
         _active.remove(self)
         if self._mode is not None:
-            self._mode.__exit__(None, None, None)
+            self._mode.on = False
+            mode_stack.leave(self._mode)
         if self._collectives is not None:
             self._collectives.remove()
         if self._hooks is not None:
@@ -142,19 +161,30 @@ class Capture:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         try:
             self.close()
-        except Exception:
+        except Exception as problem:
             if error is None:
                 raise
+            warn(f"{problem}")  # what the user sees is the first error
 
     def _chosen(self) -> bool:
         steps, ranks = self.options.steps, self.options.ranks
-        return ((steps is None or self._step in steps)
+        self._process = self._process or os.getpid()
+        return (self._process == os.getpid()  # not one forked from it
+                and (steps is None or self._step in steps)
                 and (ranks is None or rank() in ranks))
 
     def _close(self) -> None:
         recorder, self._recorder = self._recorder, None
-        if recorder is not None:
+        if recorder is None:
+            return
+        _unfinished.discard(self)
+        try:
             recorder.close()
+        finally:
+            self._faults += recorder.faults
+            if recorder.fault_count > 1:
+                warn(f"{recorder.fault_count} calls of step {self._step} are "
+                     "not in the trace; Capture.faults has them")
 
 
 def capture(path: Path, model: Models = None, **options: Any) -> Capture:
@@ -166,6 +196,15 @@ def save(value: Any, name: str) -> None:
     """Records a value in every capture that is running; else does nothing."""
     for one in _active:
         one.save(value, name)
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in list(_unfinished):
+        try:
+            one.close()
+        except Exception as problem:
+            warn(f"{problem}")
 
 
 def rank() -> int:

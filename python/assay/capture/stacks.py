@@ -8,6 +8,8 @@ from typing import Callable
 
 import torch
 
+from assay.capture.leaves import utf8
+
 MAX_FRAMES = 24
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -42,7 +44,7 @@ class Stacks:
         known = self._known.get(tuple(key))
         if known is None:
             known = self._write([
-                f"{code.co_filename}:{line} in {code.co_name}"
+                utf8(f"{code.co_filename}:{line} in {code.co_name}")
                 for code, line in zip(key[::2], key[1::2])])
             self._known[tuple(key)] = known
         return known
