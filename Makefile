@@ -5,6 +5,8 @@
 #   make install     into PREFIX (default /usr/local), for find_package(assay)
 #   make bench       measure against the peers, write build/bench.tsv
 #   make check       formatting, lint of changed files, the docs' commands
+#   make test-clients
+#                    pip install from a source distribution, tested there
 #   make test-long   sanitizers over everything, long fuzzing, every recipe
 #                    trained beside five seeds of bf16
 
@@ -13,7 +15,7 @@ ASSAY = build/release/bin/assay
 
 PREFIX ?= /usr/local
 
-.PHONY: all build install demo test test-asan test-long bench check clean
+.PHONY: all build install demo test test-asan test-clients test-long bench check clean
 
 all: build
 
@@ -42,7 +44,12 @@ test-asan:
 	@tools/build.sh asan $(JOBS)
 	@cd build/asan && ctest --output-on-failure -LE 'cli|per_isa'
 
-test-long: test test-asan
+# The Python package as pip installs it.
+test-clients:
+	@tools/bootstrap.sh test
+	@tools/test_clients.sh
+
+test-long: test test-asan test-clients
 	@tools/run_fuzzers.sh 120
 	@ASSAY_LONG=1 build/venv/bin/python -m pytest -q -p no:cacheprovider \
 	  tests/python/test_conform_faults.py tests/python/test_te_provider.py

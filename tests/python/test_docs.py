@@ -65,8 +65,14 @@ def test_a_document_shows_what_the_example_prints(document, example, tmp_path):
     assert printed == shown
 
 
-# Whose Python runs from top to bottom, and prints what follows it.
-PYTHON = ["docs/python.md"]
+# Whose Python runs from top to bottom, after these lines, and prints what
+# follows it.
+PYTHON = {"docs/python.md": "", "README.md": """
+import torch
+golden = torch.arange(6.0)
+target = golden * 1.01
+model = ported = torch.nn.Linear(2, 3)
+"""}
 
 
 @pytest.mark.parametrize("document", PYTHON)
@@ -77,7 +83,8 @@ def test_the_python_of_a_document_runs(document, tmp_path):
                         r"```text\n(.*?)^```)?", text, re.M | re.S)
     assert blocks
     # A line between what the blocks print.
-    code = "print('=' * 9)\n".join(code for code, _ in blocks)
+    code = PYTHON[document] + "print('=' * 9)\n".join(
+        code for code, _ in blocks)
     done = subprocess.run([sys.executable, "-c", code], text=True,
                           capture_output=True, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE)})
