@@ -19,9 +19,9 @@ _EXPORTS = {
     "capture": "assay.capture",
     "compare": "assay.pairs",
     "error_stats": "assay.pairs",
-    "host_random": "assay.random",
+    "host_random": "assay.random.host",
     "save": "assay.capture",
-    "seed_all": "assay.random",
+    "seed_all": "assay.random.seeds",
     "watch": "assay.watch",
 }
 

@@ -171,3 +171,17 @@ def test_bad_seeds_are_named_in_one_line(seed, kind):
 def test_numpy_integers_are_seeds():
     assay.seed_all(np.uint32(2**32 - 1))
     assay.seed_all(np.int64(0))
+
+
+def test_without_torch_the_rest_is_seeded():
+    code = (f"import sys; sys.path.insert(0, {str(assay.__path__[0])!r} + "
+            "'/..')\nimport importlib.util, random\n"
+            "find = importlib.util.find_spec\n"
+            "importlib.util.find_spec = lambda name, *rest: "
+            "None if name == 'torch' else find(name, *rest)\n"
+            "import assay\nreport = assay.seed_all(1234, deterministic=True)\n"
+            "assert 'torch is not installed' in report.not_done\n"
+            "print('torch' in sys.modules, random.random())")
+    result = subprocess.run([sys.executable, "-c", code], check=True,
+                            capture_output=True, text=True)
+    assert result.stdout.split() == ["False", "0.9664535356921388"]

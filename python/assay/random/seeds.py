@@ -67,11 +67,15 @@ def seed_all(seed: int = 1234, deterministic: bool = False,
     _seed_python(report)
     _seed_numpy(report)
     _seed_torch(report)
-    if deterministic:
-        switches.make_deterministic(report)
-    switches.note_reduced_precision(report)
-    if drop_dropout:
-        _drop_dropout(report)
+    try:
+        if deterministic:
+            switches.make_deterministic(report)
+        switches.note_reduced_precision(report)
+        if drop_dropout:
+            _drop_dropout(report)
+    except BaseException:
+        report.restore()
+        raise
     return report
 
 
