@@ -7,6 +7,7 @@
 
 #include "assay/base/huge_pages.h"
 #include "assay/base/parallel.h"
+#include "assay/compare/op_state.h"
 #include "assay/compare/row_judge.h"
 #include "assay/compare/schedule.h"
 #include "assay/compare/undefined_memory.h"
@@ -25,10 +26,6 @@ constexpr std::size_t kWindowJobs = 1 << 16;
 std::int64_t large_bytes() {
   return std::clamp(kBudget / std::max(thread_count(), 1), kMinLarge,
                     kMaxLarge);
-}
-
-bool feeds(Role role) {
-  return role == Role::kInput || role == Role::kParameter;
 }
 
 std::string file_name(const std::string& path) {

@@ -62,9 +62,7 @@ class StateFinder {
     OpState& state = states_[op];
     for (std::uint32_t i = 0; i < rows.row_count; ++i) {
       const Row& row = result_.rows[rows.first_row + i];
-      const bool feeds =
-          row.role == Role::kInput || row.role == Role::kParameter;
-      add_row(row, feeds ? state.inputs : state.outputs);
+      add_row(row, feeds(row.role) ? state.inputs : state.outputs);
     }
   }
 

@@ -9,6 +9,11 @@
 
 namespace assay {
 
+// What an operator computes from, rather than what it puts out.
+constexpr bool feeds(Role role) {
+  return role == Role::kInput || role == Role::kParameter;
+}
+
 // How well a set of values agrees.
 struct Agreement {
   bool any = false;      // there is at least one

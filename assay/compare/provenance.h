@@ -16,6 +16,10 @@ std::optional<Hash128> fingerprint(const SideFacts& facts,
                                    const TensorStatistics& stats,
                                    const std::string& digest);
 
+struct HashOfFingerprint {
+  std::size_t operator()(const Hash128& hash) const { return hash.low; }
+};
+
 // Dumps do not say which output became which input. Two records of the golden
 // with the same dtype, element count, statistics and checksum are taken for
 // one value; constants (minimum = maximum) are too common to be recognised.
@@ -29,10 +33,7 @@ class Provenance {
   Seen find(const Row& row) const;
 
  private:
-  struct HashOfHash {
-    std::size_t operator()(const Hash128& hash) const { return hash.low; }
-  };
-  std::unordered_map<Hash128, Seen, HashOfHash> seen_;
+  std::unordered_map<Hash128, Seen, HashOfFingerprint> seen_;
 };
 
 }  // namespace assay

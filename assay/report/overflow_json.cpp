@@ -11,11 +11,6 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
-std::string_view verdict_word(Verdict verdict) {
-  if (verdict == Verdict::kMismatch) return "overflow";
-  return verdict == Verdict::kMatch ? "finite" : "incomplete";
-}
-
 void append_integers(std::string& out,
                      const std::vector<std::int64_t>& numbers) {
   JsonScope array(out, '[');
@@ -142,7 +137,7 @@ std::string overflow_json(const OverflowReport& report) {
   {
     JsonScope object(out, '{');
     object.integer("schema_version", kSchemaVersion);
-    object.word("verdict", verdict_word(report.verdict));
+    object.word("verdict", overflow_word(report.verdict));
     object.text("path", report.path);
     append_integers(object.key("steps"), report.steps);
     append_integers(object.key("ranks"), report.ranks);

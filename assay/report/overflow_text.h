@@ -22,8 +22,4 @@ struct OverflowTextOptions {
 std::string render_overflow(const OverflowReport& report,
                             const OverflowTextOptions& options = {});
 
-// "12 +inf, 1 NaN of 4,096 elements", "NaN" where only that is known, "" for
-// finite ones.
-std::string special_text(const ValueState& value);
-
 }  // namespace assay

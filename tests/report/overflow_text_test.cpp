@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assay/report/overflow_finding_text.h"
 #include "assay/report/overflow_json.h"
 #include "tests/report/files.h"
 

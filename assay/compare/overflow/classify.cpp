@@ -6,6 +6,7 @@
 
 #include "assay/compare/distributed.h"
 #include "assay/compare/exchange.h"
+#include "assay/compare/op_state.h"
 #include "assay/compare/overflow/describe.h"
 #include "assay/compare/overflow/layout.h"
 #include "assay/compare/rank_order.h"
@@ -20,10 +21,6 @@ struct OpFacts {
   bool any_output = false, outputs_finite = true, masks = false;
   std::optional<std::size_t> entered, output;  // rows
 };
-
-bool feeds(Role role) {
-  return role == Role::kInput || role == Role::kParameter;
-}
 
 class RankClassifier {
  public:

@@ -1,15 +1,12 @@
 #include "assay/compare/overflow/describe.h"
 
 #include "assay/compare/divergence.h"
+#include "assay/compare/op_state.h"
 #include "assay/compare/overflow/layout.h"
 #include "assay/numerics/float_format.h"
 
 namespace assay {
 namespace {
-
-bool feeds(Role role) {
-  return role == Role::kInput || role == Role::kParameter;
-}
 
 OverflowLeaf leaf_of(const RankScan& rank, std::uint32_t at) {
   const Record& record = rank.pair.golden.records[at];

@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 
 #include "assay/compare/distributed.h"
 #include "assay/compare/op_state.h"
+#include "assay/compare/overflow/execution_order.h"
 #include "assay/compare/provenance.h"
 #include "assay/compare/undefined_memory.h"
 #include "assay/metrics/standard.h"
@@ -45,10 +45,6 @@ bool consumes_masks(const Op& op) {
   return false;
 }
 
-bool feeds(Role role) {
-  return role == Role::kInput || role == Role::kParameter;
-}
-
 // What is known of a value that is not finite. kForeign: a mask, if one of
 // this rank's operators consumes it.
 enum class Kind : std::uint8_t { kReal, kMask, kForeign, kUndefined };
@@ -63,8 +59,9 @@ class MeaningFinder {
 
   std::vector<Meaning> run() {
     mark_undefined();
-    for (const Event& event : events()) {
-      event.order == 0 ? take_in(event.op) : put_out(event.op);
+    const auto infinite = [&](std::uint32_t op) { return any_infinite(op); };
+    for (const OpMoment& moment : execution_order(trace_, infinite)) {
+      moment.ends ? put_out(moment.op) : take_in(moment.op);
     }
     std::vector<Meaning> meanings(kinds_.size(), Meaning::kValue);
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
@@ -78,12 +75,6 @@ class MeaningFinder {
   }
 
  private:
-  struct Event {
-    std::int64_t time = 0;
-    std::int32_t order = 0;  // what goes in, what comes out
-    std::uint32_t op = 0;
-  };
-
   void mark_undefined() {
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
       const Record& record = trace_.records[i];
@@ -103,29 +94,6 @@ class MeaningFinder {
       all = all && (values_[i].finite() || values_[i].only_negative_inf());
     });
     return all;
-  }
-
-  // In the order of execution, of the operators that have something to tell.
-  std::vector<Event> events() const {
-    std::vector<std::int32_t> parents;
-    for (const Op& op : trace_.ops) parents.push_back(op.parent);
-    const std::vector<OpSpan> spans = find_spans(parents);
-    std::vector<Event> events;
-    for (std::uint32_t op = 0; op < trace_.ops.size(); ++op) {
-      if (!any_infinite(op)) continue;
-      events.push_back({spans[op].start, 0, op});
-      events.push_back({spans[op].finish, 1, op});
-    }
-    const auto key = [](const Event& e) {
-      // Of modules that end together the inner one ends first.
-      return std::tuple(e.time, e.order,
-                        e.order == 1 && e.time > e.op ? -std::int64_t{e.op}
-                                                      : std::int64_t{e.op});
-    };
-    std::stable_sort(
-        events.begin(), events.end(),
-        [&](const Event& a, const Event& b) { return key(a) < key(b); });
-    return events;
   }
 
   bool any_infinite(std::uint32_t op) const {
@@ -287,10 +255,7 @@ class MeaningFinder {
   const std::vector<ValueState>& values_;
   std::vector<Kind> kinds_;
   std::vector<Inner> inner_;  // what operators inside it put out
-  struct HashOfHash {
-    std::size_t operator()(const Hash128& hash) const { return hash.low; }
-  };
-  std::unordered_map<Hash128, Kind, HashOfHash> seen_;
+  std::unordered_map<Hash128, Kind, HashOfFingerprint> seen_;
   bool real_seen_ = false;
   bool foreign_consumed_ = false;
 };

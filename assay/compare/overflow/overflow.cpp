@@ -137,6 +137,11 @@ std::string_view to_string(OverflowKind kind) {
   return "unknown";
 }
 
+std::string_view overflow_word(Verdict verdict) {
+  if (verdict == Verdict::kMismatch) return "overflow";
+  return verdict == Verdict::kMatch ? "finite" : "incomplete";
+}
+
 OverflowReport find_overflow(const std::string& path,
                              const OverflowOptions& options) {
   return Finder(path, options).run();

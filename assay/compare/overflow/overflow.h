@@ -111,6 +111,9 @@ struct OverflowReport {
   double seconds = 0;
   bool interrupted = false;
 };
+// "overflow", "finite" or "incomplete".
+std::string_view overflow_word(Verdict verdict);
+
 inline constexpr std::size_t kCarried = 20;
 inline constexpr std::size_t kListedUnseen = 1000;
 

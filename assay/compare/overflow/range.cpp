@@ -119,16 +119,12 @@ class RangeFinder {
     return std::max<std::int64_t>(0, codes.zeros - zeros);
   }
 
-  struct HashOfHash {
-    std::size_t operator()(const Hash128& hash) const { return hash.low; }
-  };
-
   const Trace& trace_;
   const Scan& scan_;
   const std::vector<Meaning>& meanings_;
   const std::vector<std::string>& only_;
   OverflowReport& out_;
-  std::unordered_set<Hash128, HashOfHash> seen_;
+  std::unordered_set<Hash128, HashOfFingerprint> seen_;
 };
 
 }  // namespace
