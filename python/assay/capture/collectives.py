@@ -39,7 +39,7 @@ class Collectives:
     def remove(self) -> None:
         """Reads what has arrived, and sees no more calls."""
         if _tap.discard(self):
-            with self.recorder.guarded():
+            with self.recorder.guarded("communication"):
                 if self.recorder.in_flight.calls:
                     # Waits for what the device does up to here.
                     self.recorder.drain()
@@ -66,6 +66,7 @@ class _Exchange:
         self.reduction = caller.reduction
         self.group = Group(arguments.get("process_group"))
         self.op = -1
+        self.stem = f"Distributed.{self.api}"
         self._results: list[tuple[str, Tensor]] = []
 
     def begin(self) -> None:
@@ -132,7 +133,7 @@ class _Exchange:
         recorder = self.recorder
         if not recorder.alive:
             return
-        with recorder.guarded():
+        with recorder.guarded(self):
             self._written()
             if self.op >= 0 and not why_not:
                 self._source(work)
@@ -193,7 +194,7 @@ class _Tap:
         def waited(work: Any, *args: Any, **kwargs: Any) -> Any:
             result = wait(work, *args, **kwargs)
             for user in list(self.users):
-                with user.recorder.guarded():
+                with user.recorder.guarded("communication"):
                     user.recorder.in_flight.waited(work)
             return result
 
@@ -227,11 +228,11 @@ def _kernel(op: Any, kind: Kind) -> Callable:
                                    *args, **kwargs)
         except BaseException as error:
             for call in calls:
-                with call.recorder.guarded():
+                with call.recorder.guarded(call):
                     call.raised(error)
             raise
         for call in calls:
-            with call.recorder.guarded():
+            with call.recorder.guarded(call):
                 call.issued(result)
         return result
 
@@ -242,7 +243,7 @@ def _begun(kind: Kind, arguments: dict) -> list[_Exchange]:
     calls = []
     for user in list(_tap.users):
         if user.recorder.alive:
-            with user.recorder.guarded():
+            with user.recorder.guarded(kind.api):
                 call = user.begin(kind, arguments)
                 if call is not None:
                     calls.append(call)

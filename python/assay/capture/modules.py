@@ -16,20 +16,25 @@ Module = torch.nn.Module
 Models = Union[Module, Iterable[Module], None]
 
 
-def named_modules(models: Models) -> list[tuple[str, Module]]:
-    """Every module under its qualified name; several models are numbered."""
+def numbered(models: Models) -> list[tuple[str, Module]]:
+    """The models, each with what its names begin with: "" for one alone,
+    its number for several."""
     if models is None:
         return []
     if isinstance(models, Module):
-        return list(models.named_modules())
-    found = []
-    for i, model in enumerate(models):
+        return [("", models)]
+    found = list(enumerate(models))
+    for _, model in found:
         if not isinstance(model, Module):
             raise TypeError(f"model: {type(model).__name__}, expected a "
                             "torch.nn.Module or a list of them")
-        found.extend((f"{i}.{name}" if name else str(i), module)
-                     for name, module in model.named_modules())
-    return found
+    return [(str(i), model) for i, model in found]
+
+
+def named_modules(models: Models) -> list[tuple[str, Module]]:
+    """Every module under its qualified name; several models are numbered."""
+    return [named for prefix, model in numbered(models)
+            for named in model.named_modules(prefix=prefix)]
 
 
 class _Hook:
@@ -74,6 +79,7 @@ class ModuleHooks:
         self._handles: list[Any] = []
         self._gradient_ops: dict[tuple[str, int], int] = {}
         self._contributions: dict[int, int] = {}
+        self._parameters: list[tuple[str, str, torch.nn.Parameter]] = []
         seen: set[int] = set()
         for name, module in named_modules(models):
             stem = utf8(".".join(filter(None, ("Module", name,
@@ -152,6 +158,7 @@ class ModuleHooks:
             if not parameter.requires_grad or id(parameter) in seen:
                 continue
             seen.add(id(parameter))
+            self._parameters.append((stem, name, parameter))
             self._handles.append(parameter.register_hook(
                 lambda gradient, stem=stem, name=name, key=id(parameter):
                 self._gradient(stem, name, key, gradient)))
@@ -165,15 +172,32 @@ class ModuleHooks:
         with recorder.guarded(stem):
             number = self._contributions.get(key, 0)
             self._contributions[key] = number + 1
-            op = self._gradient_ops.get((stem, number))
-            if op is None:
-                op = recorder.begin(
-                    f"{stem}.parameters_grad.{number}",
-                    stem[len("Module."):], "Module", number,
-                    "parameters_grad", parent=-1, stack=False)
-                self._gradient_ops[stem, number] = op
+            op = self._gradient_op(stem, number)
             if op >= 0:
                 recorder.tensor(op, "gradient", name, gradient)
+
+    def _gradient_op(self, stem: str, number: int) -> int:
+        op = self._gradient_ops.get((stem, number))
+        if op is None:
+            op = self._gradient_ops[stem, number] = self.recorder.begin(
+                f"{stem}.parameters_grad.{number}", stem[len("Module."):],
+                "Module", number, "parameters_grad", parent=-1, stack=False)
+        return op
+
+    def main_gradients(self) -> None:
+        """Gradients that are kept beside .grad, once in a step.
+
+        Kernels that fuse the accumulation of gradients (as Megatron's users
+        have them) write to parameter.main_grad and pass autograd nothing.
+        """
+        parameters, self._parameters = self._parameters, []
+        for stem, name, parameter in parameters:
+            gradient = getattr(parameter, "main_grad", None)
+            if isinstance(gradient, torch.Tensor):
+                op = self._gradient_op(stem, 0)
+                if op >= 0:
+                    self.recorder.tensor(op, "gradient", f"{name}.main_grad",
+                                         gradient)
 
     def remove(self) -> None:
         """Takes every hook off."""

@@ -14,6 +14,7 @@ from assay.capture import mode_stack
 from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models
+from assay.capture.optimizer import OptimizerHooks, ScalerHooks
 from assay.capture.options import Options
 from assay.capture.recorder import Recorder, warn
 
@@ -66,7 +67,7 @@ class Capture:
         self._recorder: Optional[Recorder] = None
         self._mode: Optional[FunctionMode] = None
         self._hooks: Optional[ModuleHooks] = None
-        self._collectives: Optional[Collectives] = None
+        self._others: list[Any] = []
         self._started = False
 
     @property
@@ -109,7 +110,10 @@ class Capture:
         self._recorder.begin_here()
         self._hooks = ModuleHooks(self._recorder, self._model,
                                   self.options.modules)
-        self._collectives = Collectives(self._recorder)
+        self._others = [
+            Collectives(self._recorder),
+            OptimizerHooks(self._recorder, self._model, self._hooks),
+            ScalerHooks(self._recorder)]
         if self.options.functions:
             self._mode = FunctionMode(self._recorder)
             mode_stack.enter(self._mode)
@@ -125,11 +129,11 @@ class Capture:
         if self._mode is not None:
             self._mode.on = False
             mode_stack.leave(self._mode)
-        if self._collectives is not None:
-            self._collectives.remove()
+        while self._others:
+            self._others.pop().remove()
         if self._hooks is not None:
             self._hooks.remove()
-        self._mode = self._hooks = self._collectives = None
+        self._mode = self._hooks = None
 
     def step(self) -> None:
         """Ends the step's trace; a running capture goes on with the next.
