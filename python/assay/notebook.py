@@ -52,9 +52,18 @@ def row_text(row: Any) -> str:
     return "\n  ".join(line.replace("\n", "\\n") for line in lines)
 
 
-def _verdict(verdict: str) -> str:
+def _verdict(verdict: str, word: str = "") -> str:
     colour = _COLOURS.get(verdict, "inherit")
-    return f'<b style="color:{colour}">{html.escape(verdict)}</b>'
+    return f'<b style="color:{colour}">{html.escape(word or verdict)}</b>'
+
+
+def _origin(row: Any) -> str:
+    """Of a mismatch in a trace where it comes from: "born", "inherited"."""
+    return "" if row.origin in (None, "none") else row.origin
+
+
+def _place(row: Any) -> str:
+    return f"{row.step}/{row.rank}"
 
 
 def _cells(tag: str, cells: Iterable[str]) -> str:
@@ -97,9 +106,13 @@ def comparison_html(found: Any) -> str:
              f"<div>{counts} &nbsp; standard "
              f"{html.escape(found.standard)}</div>"]
     rows = sorted(found.rows, key=lambda row: _ORDER.index(row.verdict))
+    several = len({_place(row) for row in rows}) > 1
     parts.append(_table(
-        ("verdict", "name", "tensors", "rel. L2", "max abs", "reason"),
-        ([_verdict(row.verdict), f"<code>{html.escape(row.name)}</code>",
+        ("verdict", *(["step/rank"] if several else []), "name", "tensors",
+         "rel. L2", "max abs", "reason"),
+        ([_verdict(row.verdict, _origin(row)),
+          *([_place(row)] if several else []),
+          f"<code>{html.escape(row.name)}</code>",
           html.escape(_sides_text(row)), _number(row.norm_l2),
           _number(row.max_abs), html.escape(_because(row))]
          for row in rows[:_SHOWN])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -15,15 +16,15 @@ _CODES = {2: "usage", 3: "unreadable"}
 
 
 def program() -> pathlib.Path:
-    """bin/assay of the package; in a build tree that of the build."""
-    package = pathlib.Path(__file__).parent
-    beside = package / "bin" / "assay"
-    built = package.parent.parent / "bin" / "assay"
-    for path in (beside, built):
+    """bin/assay beside assay._core; in a build tree that of the build."""
+    library = importlib.util.find_spec("assay._core")
+    beside = pathlib.Path(library.origin if library and library.origin
+                          else __file__).parent
+    for path in (beside / "bin/assay", beside.parent.parent / "bin/assay"):
         if path.is_file():
             return path
-    raise ImportError(f"the program assay is not at {beside}: `pip install .` "
-                      "in the source tree builds it")
+    raise ImportError(f"the program assay is not in {beside}/bin: `pip install "
+                      ".` in the source tree builds it")
 
 
 def environment() -> dict[str, str]:

@@ -345,6 +345,7 @@ def test_notebook_tables_escape_names():
     for row in (assay.compare(X, X), assay.compare(X[:0], X[:0]),
                 assay.compare([X], [])[0]):
         assert row.verdict in row._repr_html_()
+    assert "step/rank" not in assay.compare([X, X], [X, X])._repr_html_()
 
 
 def test_notebook_tables_put_first_what_differs():
@@ -367,7 +368,9 @@ def test_traces(dumps):
     assert found.counts["mismatch"] == 785 and len(found) == 1382
     assert found.standard == "assay" and found.seconds > 0
     assert "first divergence: Functional.gelu.1.forward" in repr(found)
-    assert "first divergence" in found._repr_html_()
+    page = found._repr_html_()
+    assert "first divergence" in page and ">step/rank<" in page
+    assert ">born</b>" in page and ">inherited</b>" in page
 
 
 def test_traces_are_what_the_program_says(dumps, assay_json):
