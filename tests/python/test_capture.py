@@ -169,6 +169,15 @@ def test_a_name_bound_before_the_capture_is_seen(tmp_path):
     assert "Torch.relu.0.forward.output.0" in names(tmp_path)
 
 
+def test_functions_have_the_names_they_are_called_by(tmp_path):
+    with assay.capture(tmp_path, level="api"):
+        torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+        torch.einsum("ij->i", torch.ones(2, 2))
+        torch.split(torch.ones(4), 2)
+    found = {name.split(".0.")[0] for name in names(tmp_path)}
+    assert {"Torch.mm", "Torch.einsum", "Torch.split"} <= found
+
+
 def test_an_in_place_operator_has_input_before_and_output_after(tmp_path):
     x = torch.zeros(64, 1024)
     with assay.capture(tmp_path, level="api", mode="tensor"):

@@ -35,6 +35,7 @@ _NO_OPERATORS = frozenset("""
 _VIEWS = frozenset(("H", "T", "imag", "mH", "mT", "real"))
 
 _PREFIXES = (("torch.nn.functional.", "Functional"),
+             ("torch.functional.", "Torch"),  # torch.split, torch.einsum
              ("torch.Tensor.", "Tensor"), ("torch.", "Torch"))
 # Markers for profilers; calls whose results are still under way when they
 # return (collectives.py reads them when they are there).
@@ -43,7 +44,8 @@ _PLUMBING = ("profiler.", "torch.autograd.profiler.", "c10d.",
              "c10d_functional.")
 _COMMUNICATION = ("torch.distributed.distributed_c10d",
                   "torch.distributed._functional_collectives")
-_NAMESPACES = {"aten": "Aten", "npu": "NPU"}
+# Of torch.ops, by the prefix of their operators.
+NAMESPACES = {"aten": "Aten", "npu": "NPU"}
 
 Kind = Optional[tuple[str, str]]
 
@@ -53,6 +55,8 @@ def kind_of(function: Callable) -> Kind:
     name = resolve_name(function)
     if getattr(function, "__module__", "") in _COMMUNICATION:
         return None
+    if name == "torch.spmm":  # equal to torch.mm, and asked for by few
+        name = "torch.mm"
     if name is None:
         name = "torch." + getattr(function, "__name__", str(function))
     if name.endswith(".__get__"):
@@ -69,7 +73,7 @@ def kind_of(function: Callable) -> Kind:
         if name.startswith(beginning):
             return prefix, name[len(beginning):]
     namespace, _, rest = name.partition(".")
-    return _NAMESPACES.get(namespace, namespace), rest or namespace
+    return NAMESPACES.get(namespace, namespace), rest or namespace
 
 
 is_compiling = torch.compiler.is_compiling

@@ -133,7 +133,7 @@ class Options:
     @property
     def modules(self) -> bool:
         """Whether modules are seen."""
-        return self.level in ("module", "mix")
+        return self.level in ("module", "mix", "aten")
 
     @property
     def functions(self) -> bool:

@@ -88,7 +88,7 @@ class Recorder:
 
     @property
     def watches_gradients(self) -> bool:
-        return self.options.backward
+        return self.options.backward and self.options.level != "aten"
 
     def begin_here(self) -> None:
         """This thread is the training's, and inside of no module."""

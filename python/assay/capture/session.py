@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 import torch
 
 from assay.capture import mode_stack
+from assay.capture.aten import AtenMode
 from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models
@@ -114,6 +115,9 @@ class Capture:
             Collectives(self._recorder),
             OptimizerHooks(self._recorder, self._model, self._hooks),
             ScalerHooks(self._recorder)]
+        if self.options.level == "aten":
+            self._others.append(AtenMode(self._recorder))
+            self._others[-1].__enter__()
         if self.options.functions:
             self._mode = FunctionMode(self._recorder)
             mode_stack.enter(self._mode)
