@@ -11,11 +11,8 @@ export CC=${CC:-/usr/bin/cc} CXX=${CXX:-/usr/bin/c++}
 [ -x /usr/bin/cmake ] && export PATH=/usr/bin:$PATH
 
 echo "clients: source distribution"
-build/venv/bin/python - "$work" >"$work/log" <<'PYTHON' || { cat "$work/log" >&2; exit 1; }
-import sys
-from scikit_build_core.build import build_sdist
-build_sdist(sys.argv[1])
-PYTHON
+build/venv/bin/python -c "from scikit_build_core.build import build_sdist
+build_sdist('$work')" >"$work/log" || { cat "$work/log" >&2; exit 1; }
 tar xzf "$work"/assay-*.tar.gz -C "$work"
 
 echo "clients: pip install"

@@ -1,4 +1,4 @@
-"""`import assay`: what it costs, what it offers, what it says without a library."""
+"""`import assay`: what it costs and offers, what it says without a library."""
 
 import ast
 import json

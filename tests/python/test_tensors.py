@@ -112,7 +112,8 @@ RECORDS["b"] = [1, 2, 4]
 
 @pytest.mark.parametrize("array", [
     np.arange(6.0)[::-1], np.arange(24).reshape(2, 3, 4)[::-1, :, ::-2],
-    np.arange(3, dtype=">f4") - 1, np.asfortranarray(np.arange(6.).reshape(2, 3)),
+    np.arange(3, dtype=">f4") - 1,
+    np.asfortranarray(np.arange(6.).reshape(2, 3)),
     RECORDS["b"], np.float32(2.5), np.bool_(True), np.broadcast_to(3.0, (2, 2)),
     np.arange(3) * 1j + 1, np.array(7, np.uint64),
 ], ids=str)
