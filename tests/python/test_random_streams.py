@@ -58,6 +58,8 @@ def test_state_can_be_saved_and_loaded(tmp_path):
     with assay.host_random(99) as other:
         other.load_state_dict(torch.load(tmp_path / "state.pt"))
         assert torch.equal(torch.randn(4), expected)
+        with pytest.raises(ValueError, match=r"\['other'\]"):
+            other.load_state_dict({"other": 1})
     with pytest.raises(RuntimeError, match="not active"):
         other.load_state_dict(other.state_dict())
     with pytest.raises(RuntimeError, match="not active"):

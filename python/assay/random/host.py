@@ -21,6 +21,8 @@ from assay.random.stream import Stream
 _DRAW_NOTHING = ("aten::_fused_sdp_choice",
                  "aten::_nested_tensor_softmax_with_shape")
 
+_STATE = "torch_cpu_rng_state"  # of state_dict()
+
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 # A draw of one host_random() is none of another around it.
@@ -76,14 +78,18 @@ class host_random:
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The position of the stream: what to save in a checkpoint."""
-        return {"torch_cpu_rng_state": torch.get_rng_state()}
+        return {_STATE: torch.get_rng_state()}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Goes to a saved position; while active, for start() sets its own."""
         if self._modes is None:
             raise RuntimeError("host_random: load_state_dict() while it is "
                                "not active")
-        torch.set_rng_state(state["torch_cpu_rng_state"])
+        position = state.get(_STATE)
+        if position is None:
+            raise ValueError(f"host_random: a state of {sorted(state)}, "
+                             f"expected {_STATE!r}")
+        torch.set_rng_state(position)
 
 
 class _Functions(TorchFunctionMode):

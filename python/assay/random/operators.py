@@ -88,6 +88,9 @@ def called(func: Any, args: tuple, kwargs: dict, stream: Stream) -> Call:
 
 def _target(call: Call) -> torch.Tensor:
     values = call.values
+    if values.get("names") is not None:
+        raise HostRandomError(f"host_random: {call.name} of a named tensor, "
+                              "expected one without names")
     size = _size(call)
     if "out" in values:
         out = values["out"]
