@@ -11,6 +11,7 @@ import torch
 from assay.capture.calls import Call
 from assay.capture.leaves import utf8
 from assay.capture.recorder import Recorder
+from assay.capture.te_tensors import module_state
 
 Module = torch.nn.Module
 Models = Union[Module, Iterable[Module], None]
@@ -119,6 +120,10 @@ class ModuleHooks:
                 if call.op >= 0:
                     recorder.tensor(call.op, "parameter",
                                     f"parameters.{name}", parameter)
+            if call.op >= 0 and "fp8_meta" in vars(module):
+                for name, state in module_state(module):
+                    recorder.tensor(call.op, "parameter",
+                                    f"parameters.{name}", state)
         calls.append(call)
 
     def after(self, stem: str, result: Any) -> None:

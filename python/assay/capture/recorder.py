@@ -14,6 +14,7 @@ import torch
 from torch.utils.hooks import unserializable_hook
 
 from assay import _core
+from assay.capture.autocast import autocast
 from assay.capture.device_copies import DeviceCopies
 from assay.capture.guards import THREAD, Guard
 from assay.capture.identities import Identities
@@ -23,6 +24,7 @@ from assay.capture.leaves import (Cut, described, leaves, limited,
 from assay.capture.options import Options
 from assay.capture.passes import Passes, current_pass
 from assay.capture.stacks import Stacks
+from assay.capture.te_tensors import is_storage, parts
 from assay.tensors import Unreadable, host_view
 
 Tensor = torch.Tensor
@@ -199,6 +201,8 @@ class Recorder:
                 with self.lock:
                     self.writer.unreadable(op, role, path, "", [], leaf.why,
                                            "")
+            elif is_storage(leaf):
+                self._storage(op, role, path, leaf)
             elif self.options.values:
                 kind, text = described(leaf)
                 with self.lock:
@@ -220,24 +224,47 @@ class Recorder:
     def tensor(self, op: int, role: str, path: str, tensor: Tensor) -> None:
         """Records a tensor as it is now; one that cannot be had, with why."""
         with self.lock:
-            self._tensor(op, role, path, tensor)
+            kind = _type_name(tensor)
+            self._tensor(op, role, path, tensor, kind)
+            if kind != "torch.Tensor":
+                self._parts(op, role, path, tensor)
 
-    def _tensor(self, op: int, role: str, path: str, tensor: Tensor) -> None:
-        kind = _type_name(tensor)
+    def _storage(self, op: int, role: str, path: str, storage: Any) -> None:
+        """A quantised tensor that is no torch.Tensor."""
+        with self.lock:
+            try:
+                self._tensor(op, role, path, storage.dequantize(),
+                             _type_name(storage))
+            except Exception as error:  # it may hold one direction alone
+                self.writer.unreadable(
+                    op, role, path, "", [],
+                    f"{type(error).__name__}: {error}"[:500],
+                    _type_name(storage))
+            self._parts(op, role, path, storage)
+
+    def _parts(self, op: int, role: str, path: str, quantised: Any) -> None:
+        """Codes and scales of a quantised tensor."""
+        for leaf, tensor, dtype in parts(quantised):
+            self._tensor(op, role, f"{path}.{leaf}", tensor,
+                         _type_name(tensor), dtype)
+
+    def _tensor(self, op: int, role: str, path: str, tensor: Tensor,
+                kind: str, of: str = "") -> None:
+        """of: the dtype of which its bytes are the codes."""
         grad = bool(tensor.requires_grad)
         try:
             part = self._sliced(tensor)
             if part.device.type not in ("cpu", "meta"):
                 self._copies.push(
                     part, lambda array, dtype: self.writer.tensor(
-                        op, role, path, array, kind, grad, dtype,
+                        op, role, path, array, kind, grad, of or dtype,
                         owned=True))
                 return
             self._refuse_expanded(part)
             array, dtype = host_view(part)
-            number = 0 if part is not tensor else (
+            number = 0 if of or part is not tensor else (
                 self.identities.number(tensor))
-            self.writer.tensor(op, role, path, array, kind, grad, dtype,
+            self.writer.tensor(op, role, path, array, kind, grad, of or dtype,
                                number=number)
         except Unreadable as error:
             self._unreadable(op, role, path, tensor, str(error), kind)
@@ -343,41 +370,7 @@ def in_backward() -> bool:
     return current_pass() != -1
 
 
-def autocast() -> str:
-    """The dtype of the autocast region around the caller; "" outside."""
-    for kind in _AUTOCAST_DEVICES:
-        if torch.is_autocast_enabled(kind):
-            return str(torch.get_autocast_dtype(kind)).replace("torch.", "")
-    return ""
-
-
-def _autocast_before_2_4() -> str:
-    if torch.is_autocast_enabled():
-        return str(torch.get_autocast_gpu_dtype()).replace("torch.", "")
-    if torch.is_autocast_cpu_enabled():
-        return str(torch.get_autocast_cpu_dtype()).replace("torch.", "")
-    return ""
-
-
-def _autocast_devices() -> list[str]:
-    found = ["cpu"]
-    for kind in ("cuda", "npu", "musa", "xpu", "mps"):
-        backend = getattr(torch, kind, None)
-        try:
-            if backend is not None and backend.is_available():
-                found.append(kind)
-        except Exception:  # a backend that is half installed
-            continue
-    return found
-
-
-if hasattr(torch, "get_autocast_dtype"):
-    _AUTOCAST_DEVICES = _autocast_devices()
-else:
-    autocast = _autocast_before_2_4  # noqa: F811
-
-
-def _type_name(tensor: Tensor) -> str:
+def _type_name(tensor: Any) -> str:
     kind = type(tensor)
     if kind is Tensor or kind is torch.nn.Parameter:
         return "torch.Tensor"
