@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import types
 from typing import Any, Callable, Optional
 
 import torch
@@ -25,12 +27,12 @@ class Guard:
     An error in it is reported and goes no further. What torch is asked for
     meanwhile is nobody's call: no function mode (a default device, one of the
     user's) and no dispatch mode (FakeTensorMode, selective checkpointing's
-    cache, a profile of FLOPs) sees it, and torch.jit.trace does not put it
-    into its graph.
+    cache, a profile of FLOPs) sees it, torch.jit.trace does not put it into
+    its graph, and torch.compile does not compile it.
     """
 
     __slots__ = ("_report", "_what", "_busy", "_functions", "_modes",
-                 "_tracing")
+                 "_tracing", "_compiler")
 
     def __init__(self, report: Report, what: Any = None) -> None:
         self._report = report
@@ -38,6 +40,9 @@ class Guard:
 
     def __enter__(self) -> None:
         self._busy, THREAD.busy = THREAD.busy, True
+        self._compiler = None
+        if _set_compiler is not None and "torch._dynamo" in sys.modules:
+            self._compiler = _set_compiler(None)
         self._functions = _no_functions()
         self._functions.__enter__()
         self._modes = self._tracing = None
@@ -56,6 +61,8 @@ class Guard:
             self._modes.__exit__(None, None, None)
         self._functions.__exit__(None, None, None)
         THREAD.busy = self._busy
+        if self._compiler is not None:
+            _set_compiler(self._compiler)
         if not isinstance(error, Exception):
             return False  # Ctrl-C is the user's
         self._report(error, self._what)
@@ -66,6 +73,64 @@ _no_functions = torch._C.DisableTorchFunction
 _dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
 _tracing = (getattr(torch._C, "_get_tracing_state", None)
             if hasattr(torch._C, "_set_tracing_state") else None)
+
+
+def _skipper() -> Optional[Callable[[Any], None]]:
+    """What marks a code object, and not what it calls, as one that is never
+    compiled; None where this torch keeps it elsewhere."""
+    dynamo = _frames()
+    skip = getattr(dynamo, "skip_code", None)  # before 2.6
+    if skip is not None:
+        return skip
+    try:
+        actions = dynamo._FrameAction
+        strategy = dynamo._FrameExecStrategy(actions.SKIP, actions.DEFAULT)
+        mark = dynamo.set_code_exec_strategy
+    except AttributeError:
+        return None
+    return lambda code: mark(code, strategy)
+
+
+def _frames() -> Any:
+    try:
+        from torch._C._dynamo import eval_frame
+        return eval_frame
+    except ImportError:
+        return None
+
+
+_set_compiler = getattr(_frames(), "set_eval_frame", None)
+
+
+def never_compiled(package: str) -> None:
+    """Tells torch.compile to leave the functions of a package alone, as far
+    as it is imported.
+
+    Where it could not compile a model as a whole it tries each Python
+    function that the rest calls, and so those that a capture puts between;
+    compiled, they would see nothing. What is inlined into a graph is not
+    touched by this: there the hooks vanish (is_compiling()).
+    """
+    skip = _skipper()
+    if skip is None:
+        return
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(f"{package}."):
+            continue
+        for each in vars(module).values():
+            if getattr(each, "__module__", "") != name:
+                continue
+            for function in (each, *getattr(each, "__dict__", {}).values()):
+                function = getattr(function, "fget", function)
+                function = getattr(function, "__func__", function)
+                _skip(skip, getattr(function, "__code__", None))
+
+
+def _skip(skip: Callable[[Any], None], code: Any) -> None:
+    if isinstance(code, types.CodeType):
+        skip(code)
+        for inner in code.co_consts:
+            _skip(skip, inner)
 
 
 def _without_modes() -> Any:

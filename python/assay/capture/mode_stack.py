@@ -27,12 +27,12 @@ def leave(mode: Any) -> None:
     if _pop is None or _push is None or _length is None:
         mode.__exit__(None, None, None)
         return
-    above = []
+    others = []
     while _length():
         top = _pop()
-        if top is mode:
-            break
-        if getattr(top, "on", True):  # a capture's that was stopped, else
-            above.append(top)
-    for other in reversed(above):
+        # One that was stopped inside of a call it was asked about is put
+        # back by torch when that call returns.
+        if top is not mode and getattr(top, "on", True):
+            others.append(top)
+    for other in reversed(others):
         _push(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from typing import Any, Iterable, Optional, Union
 
 import torch
@@ -72,30 +73,59 @@ is_compiling = torch.compiler.is_compiling
 
 
 class ModuleHooks:
-    """Hooks on every module of the models, until remove()."""
+    """Hooks on every module of the models, until remove().
 
-    def __init__(self, recorder: Recorder, models: Models,
-                 calls: bool) -> None:
+    key: under which a module keeps them; one for all steps of a capture, or
+    torch.compile would compile again in each.
+    """
+
+    def __init__(self, recorder: Recorder, models: Models, calls: bool,
+                 key: str = "assay") -> None:
         self.recorder = recorder
+        self._models, self._calls, self._key = models, calls, key
         self._handles: list[Any] = []
         self._gradient_ops: dict[tuple[str, int], int] = {}
         self._contributions: dict[int, int] = {}
         self._parameters: list[tuple[str, str, torch.nn.Parameter]] = []
-        seen: set[int] = set()
-        for name, module in named_modules(models):
+        self._seen: set[int] = set()
+        self._modules: "weakref.WeakSet[Module]" = weakref.WeakSet()
+        self.unseen: list[str] = []  # modules in which calls are not seen
+        self._watch()
+
+    def _watch(self) -> None:
+        """Watches what it does not yet: modules may come in a step."""
+        unseen: list[str] = []
+        for name, module in named_modules(self._models):
+            inside = any(name.startswith(each) for each in unseen)
+            opaque = "" if inside else _opaque(module)
+            if opaque and self._calls:
+                unseen.append(f"{name}." if name else "")
+                self.unseen.append(name or "the model")
+            if module in self._modules:
+                continue
+            self._modules.add(module)
             stem = utf8(".".join(filter(None, ("Module", name,
                                                type(module).__name__))))
-            with recorder.guarded(stem):
-                if calls:
+            with self.recorder.guarded(stem):
+                if self._calls and not inside and opaque != "itself":
                     self._watch_calls(stem, module)
-                if recorder.options.backward:
-                    self._watch_parameters(stem, module, seen)
+                if self.recorder.options.backward:
+                    self._watch_parameters(stem, module, self._seen)
 
     def _watch_calls(self, stem: str, module: Module) -> None:
-        self._handles.append(module.register_forward_pre_hook(
-            _Before(self, stem), with_kwargs=True))
-        self._handles.append(module.register_forward_hook(
-            _After(self, stem), with_kwargs=True, always_call=True))
+        before = module.register_forward_pre_hook(_Before(self, stem),
+                                                  with_kwargs=True)
+        after = module.register_forward_hook(_After(self, stem),
+                                             with_kwargs=True,
+                                             always_call=True)
+        _rename(before, self._key, (
+            module._forward_pre_hooks,
+            getattr(module, "_forward_pre_hooks_with_kwargs", {})))
+        _rename(after, self._key, (
+            module._forward_hooks,
+            getattr(module, "_forward_hooks_with_kwargs", {}),
+            getattr(module, "_forward_hooks_always_called", {})))
+        self._handles += before, after
 
     def before(self, stem: str, module: Module, args: tuple,
                kwargs: dict) -> None:
@@ -106,6 +136,8 @@ class ModuleHooks:
             return
         recorder.look_at_thread()
         calls = recorder.state.calls
+        if not calls:
+            self._watch()
         here = sys._getframe(2)  # of torch, around this call alone
         while calls and not _runs(calls[-1].frames[0], here):
             self._left(calls.pop(), None)
@@ -209,6 +241,24 @@ class ModuleHooks:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def _opaque(module: Module) -> str:
+    """Whether calls inside of a module are not seen: "inside" only, or those
+    of the module "itself" neither; "" where they are."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return "itself"  # has no hooks
+    if getattr(module, "_compiled_call_impl", None) is not None:
+        return "itself"  # Module.compile() compiles the hooks too
+    return "inside" if hasattr(module, "_orig_mod") else ""
+
+
+def _rename(handle: Any, key: str, hooks: tuple) -> None:
+    """Keeps a hook under a key of our own."""
+    for each in hooks:
+        if handle.id in each:
+            each[key] = each.pop(handle.id)
+    handle.id = key
 
 
 def _runs(frame: Any, here: Any) -> bool:

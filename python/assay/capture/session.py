@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import pathlib
 import weakref
@@ -10,7 +11,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-from assay.capture import mode_stack
+from assay.capture import guards, mode_stack
 from assay.capture.aten import AtenMode
 from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
@@ -22,6 +23,7 @@ from assay.capture.recorder import Recorder, warn
 Path = Union[str, "os.PathLike[str]"]
 
 _active: list["Capture"] = []
+_numbers = itertools.count()
 # Those whose trace is not ended: a loop that forgets close() loses nothing.
 _unfinished: "weakref.WeakSet[Capture]" = weakref.WeakSet()
 
@@ -63,6 +65,8 @@ class Capture:
             model = list(model)  # a generator can be read once
         self._model = model
         self._faults: list[str] = []
+        self._told = False
+        self._key = f"assay{next(_numbers)}"
         self._process = 0  # that called start() first
         self._step = first_step
         self._recorder: Optional[Recorder] = None
@@ -105,12 +109,14 @@ class Capture:
             self._started = False  # where the trace cannot be begun
             self._recorder = Recorder(str(self.directory), self.options,
                                       self._step, rank(), world_size(),
-                                      _device(self._model))
+                                      self._device())
             self._started = True
             _unfinished.add(self)
         self._recorder.begin_here()
-        self._hooks = ModuleHooks(self._recorder, self._model,
-                                  self.options.modules)
+        with torch._C.DisableTorchFunction():
+            self._hooks = ModuleHooks(self._recorder, self._model,
+                                      self.options.modules, self._key)
+        self._tell_of(self._hooks.unseen)
         self._others = [
             Collectives(self._recorder),
             OptimizerHooks(self._recorder, self._model, self._hooks),
@@ -181,6 +187,25 @@ class Capture:
                 and (steps is None or self._step in steps)
                 and (ranks is None or rank() in ranks))
 
+    def _device(self) -> str:
+        models = self._model
+        if isinstance(models, torch.nn.Module):
+            models = [models]
+        with torch._C.DisableTorchFunction():
+            for one in models or []:
+                for parameter in one.parameters():
+                    return parameter.device.type
+        return "cpu"
+
+    def _tell_of(self, unseen: list[str]) -> None:
+        if not unseen or self._told:
+            return
+        self._told = True
+        some = ", ".join(unseen[:3]) + (", ..." if unseen[3:] else "")
+        warn(f"torch.compile or TorchScript runs {some}: modules in there "
+             "are not seen, and functions as far as the compiled code calls "
+             "them")
+
     def _close(self) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
@@ -230,9 +255,4 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1") or 1)
 
 
-def _device(model: Models) -> str:
-    models = [model] if isinstance(model, torch.nn.Module) else model or []
-    for one in models:
-        for parameter in one.parameters():
-            return parameter.device.type
-    return "cpu"
+guards.never_compiled("assay.capture")
