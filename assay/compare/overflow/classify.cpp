@@ -201,7 +201,8 @@ class RankClassifier {
         ++counts.propagated;
         return;
     }
-    out_.found.push_back(finding_of(op, true));
+    const bool in_full = out_.found.size() < kDetailed;
+    out_.found.push_back(finding_of(op, in_full));
   }
 
   void count_quiet(const OpFacts& facts) {

@@ -115,6 +115,7 @@ struct OverflowReport {
 std::string_view overflow_word(Verdict verdict);
 
 inline constexpr std::size_t kCarried = 20;
+inline constexpr std::size_t kDetailed = 1000;  // of `found`, with leaves
 inline constexpr std::size_t kListedUnseen = 1000;
 
 struct OverflowOptions {
