@@ -7,6 +7,7 @@
 
 #include "assay/base/error.h"
 #include "assay/base/text.h"
+#include "assay/base/text_out.h"
 
 namespace assay::train_gpt {
 namespace {
@@ -29,6 +30,13 @@ std::string role_json(const StepReport& report) {
         out.empty() ? "" : ",", te::role_name(static_cast<te::Role>(i)),
         c.elements, c.saturated, c.underflowed, c.unseen);
   }
+  return out;
+}
+
+// A loss of a run that diverges is no JSON number.
+std::string json_number(double value) {
+  std::string out;
+  append_json_double(out, value);
   return out;
 }
 
@@ -60,10 +68,10 @@ std::string step_json(const StepReport& r) {
       "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr\":{},\"tokens\":{},"
       "\"seconds\":{},\"tokens_per_second\":{},\"peak_rss_bytes\":{},"
       "\"saved_bytes\":{},\"quantized\":{{{}}}}}",
-      r.step, format_double(r.loss), format_double(r.grad_norm),
-      format_double(r.lr), r.tokens, format_double(r.seconds),
-      format_double(static_cast<double>(r.tokens) / r.seconds),
-      r.peak_rss_bytes, r.saved_bytes, role_json(r));
+      r.step, json_number(r.loss), json_number(r.grad_norm), json_number(r.lr),
+      r.tokens, json_number(r.seconds),
+      json_number(static_cast<double>(r.tokens) / r.seconds), r.peak_rss_bytes,
+      r.saved_bytes, role_json(r));
 }
 
 JsonLog::JsonLog(const std::string& path) : path_(path) {
