@@ -52,6 +52,11 @@ class CliArgs : public Args {
         ->type_name(metavar)
         ->allow_extra_args(false);
   }
+  void values(const std::string& names, const std::string& metavar,
+              const std::string& help, std::vector<std::string>* values,
+              Completes) override {
+    app_->add_option(names, *values, help)->type_name(metavar);
+  }
   void number(const std::string& names, const std::string& metavar,
               const std::string& help, int* value, int least) override {
     app_->add_option(names, *value, help)
@@ -95,6 +100,11 @@ class DescribingArgs : public Args {
   void list(const std::string& names, const std::string&,
             const std::string& help, std::vector<std::string>*,
             Completes completes) override {
+    add(names, help, true, completes);
+  }
+  void values(const std::string& names, const std::string&,
+              const std::string& help, std::vector<std::string>*,
+              Completes completes) override {
     add(names, help, true, completes);
   }
   void number(const std::string& names, const std::string&,

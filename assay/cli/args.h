@@ -42,6 +42,10 @@ class Args {
   virtual void list(const std::string& names, const std::string& metavar,
                     const std::string& help, std::vector<std::string>* values,
                     Completes completes = Completes::kNothing) = 0;
+  // One value or more, up to the next option: `A B --seeds C D`.
+  virtual void values(const std::string& names, const std::string& metavar,
+                      const std::string& help, std::vector<std::string>* values,
+                      Completes completes = Completes::kNothing) = 0;
   virtual void number(const std::string& names, const std::string& metavar,
                       const std::string& help, int* value, int least) = 0;
 };

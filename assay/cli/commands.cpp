@@ -5,6 +5,7 @@ namespace assay {
 std::vector<std::unique_ptr<Command>> all_commands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(make_compare_command());
+  commands.push_back(make_compare_runs_command());
   commands.push_back(make_inspect_command());
   commands.push_back(make_overflow_command());
   commands.push_back(make_convert_command());

@@ -8,6 +8,7 @@
 namespace assay {
 
 std::unique_ptr<Command> make_compare_command();
+std::unique_ptr<Command> make_compare_runs_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_overflow_command();
 std::unique_ptr<Command> make_convert_command();

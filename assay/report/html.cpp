@@ -1,9 +1,8 @@
 #include "assay/report/html.h"
 
-#include "assay/base/atomic_file.h"
 #include "assay/report/html_assets.h"
 #include "assay/report/html_data.h"
-#include "assay/report/markup.h"
+#include "assay/report/page.h"
 
 namespace assay {
 namespace {
@@ -14,13 +13,14 @@ constexpr std::size_t kMostRows = 400'000;
 
 void write_html(const Comparison& comparison,
                 const std::filesystem::path& path) {
-  AtomicFile file(path);
-  fill_page(file, kPageHtml,
-            {{"css", kPageCss},
-             {"data", html_data(comparison, html_rows(comparison, kMostRows))},
-             {"chart", kChartJs},
-             {"script", kPageJs}});
-  file.commit();
+  write_page({.title = "Assay report",
+              .kind = "comparison report",
+              .what = "rows",
+              .css = kPageCss,
+              .body = kPageHtml,
+              .json = html_data(comparison, html_rows(comparison, kMostRows)),
+              .scripts = {kChartJs, kPageJs}},
+             path);
 }
 
 }  // namespace assay

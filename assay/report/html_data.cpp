@@ -9,7 +9,6 @@
 
 #include "assay/report/html_detail.h"
 #include "assay/report/json_object.h"
-#include "assay/report/markup.h"
 #include "assay/report/row_view.h"
 #include "assay/report/string_table.h"
 
@@ -347,7 +346,7 @@ std::string html_data(const Comparison& comparison,
     for (const std::string& text : strings.texts())
       append_json_string(texts.element(), text);
   }
-  return script_json(out);
+  return out;
 }
 
 }  // namespace assay

@@ -14,9 +14,7 @@ namespace assay {
 std::vector<std::size_t> html_rows(const Comparison& comparison,
                                    std::size_t limit);
 
-// JSON for a <script> element: "<" is escaped, so no name can end it, and so
-// are U+2028 and U+2029. Columns and their codes are those html/data.js reads.
-// Strings are stored once. Figures have six significant digits, which a page
+// Columns and their codes are those html/data.js reads. Strings are stored once. Figures have six significant digits, which a page
 // shows at most; the json report has them whole.
 std::string html_data(const Comparison& comparison,
                       const std::vector<std::size_t>& rows);

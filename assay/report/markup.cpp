@@ -1,6 +1,5 @@
 #include "assay/report/markup.h"
 
-#include "assay/base/error.h"
 #include "assay/base/text_out.h"
 
 namespace assay {
@@ -48,22 +47,6 @@ std::string script_json(const std::string& json) {
       out.push_back(json[at]);
     }
   }
-}
-
-void fill_page(
-    AtomicFile& file, std::string_view page,
-    std::initializer_list<std::pair<std::string_view, std::string_view>>
-        marks) {
-  for (const auto& [name, text] : marks) {
-    const std::string mark = "{{" + std::string(name) + "}}";
-    const std::size_t at = page.find(mark);
-    if (at == std::string_view::npos)
-      throw Error(Code::kInternal, "page: no " + mark);
-    file.write(page.substr(0, at));
-    file.write(text);
-    page.remove_prefix(at + mark.size());
-  }
-  file.write(page);
 }
 
 }  // namespace assay

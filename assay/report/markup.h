@@ -1,12 +1,8 @@
 // What a report needs to put the text of others into XML and into a page.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include "assay/base/atomic_file.h"
 
 namespace assay {
 
@@ -17,12 +13,5 @@ std::string xml_text(std::string_view text);
 // JSON that is safe inside a <script> element: "<" is escaped, so that no name
 // can end it, and so are U+2028 and U+2029.
 std::string script_json(const std::string& json);
-
-// Writes the template with each {{mark}} replaced. The marks stand in this
-// order; texts are written as they are. Throws Error{kInternal} where one is
-// not there.
-void fill_page(
-    AtomicFile& file, std::string_view page,
-    std::initializer_list<std::pair<std::string_view, std::string_view>> marks);
 
 }  // namespace assay
