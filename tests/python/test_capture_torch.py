@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import assay
-from capturing import lines, rows, unchanged
+from capturing import compared, lines, rows, unchanged
 from test_capture import loss_of, model, tensor
 
 
@@ -139,11 +139,26 @@ def test_what_is_not_seen_of_compiled_modules_is_said(tmp_path, dynamo):
             with assay.capture(tmp_path / how, net, level="module"):
                 call(batch())
     found = rows(tmp_path / "submodule")
-    assert "Module.2.OptimizedModule.forward.0.output.0" in found
-    assert not any("_orig_mod" in name for name in found)
+    assert "Module.2.Sequential.forward.0.output.0" in found
+    assert "Module.2.0.Linear.forward.0.output.0" not in found
     found = rows(tmp_path / "submethod")
     assert "Module.3.Linear.forward.0.output.0" in found
     assert not any(name.startswith("Module.2") for name in found)
+
+
+def test_a_compiled_run_pairs_with_one_that_is_not(tmp_path, dynamo):
+    """Names are the module's own; what is not seen is no match."""
+    for how in ("plain", "submodule"):
+        call, net = compiled(how, "eager")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with assay.capture(tmp_path / how, net, level="module",
+                               mode="hash"):
+                call(batch()).sum().backward()
+    plain, found = rows(tmp_path / "plain"), rows(tmp_path / "submodule")
+    assert set(found) - {str(tmp_path / "submodule")} < set(plain)
+    assert {n for n in plain if "parameters_grad" in n} < set(found)
+    assert compared(tmp_path / "plain", tmp_path / "submodule") == 4
 
 
 # --- scripts and traces ---------------------------------------------------

@@ -83,6 +83,8 @@ class ModuleHooks:
                  key: str = "assay") -> None:
         self.recorder = recorder
         self._models, self._calls, self._key = models, calls, key
+        self._roots = {id(each) for each in (
+            [models] if isinstance(models, Module) else models or ())}
         self._handles: list[Any] = []
         self._gradient_ops: dict[tuple[str, int], int] = {}
         self._contributions: dict[int, int] = {}
@@ -98,14 +100,14 @@ class ModuleHooks:
         for name, module in named_modules(self._models):
             inside = any(name.startswith(each) for each in unseen)
             opaque = "" if inside else _opaque(module)
-            if opaque and self._calls:
+            if opaque:
                 unseen.append(f"{name}." if name else "")
-                self.unseen.append(name or "the model")
             if module in self._modules:
                 continue
             self._modules.add(module)
-            stem = utf8(".".join(filter(None, ("Module", name,
-                                               type(module).__name__))))
+            if opaque:
+                self.unseen.append(name or "the model")
+            stem = _stem(name, module)
             with self.recorder.guarded(stem):
                 if self._calls and not inside and opaque != "itself":
                     self._watch_calls(stem, module)
@@ -136,7 +138,7 @@ class ModuleHooks:
             return
         recorder.look_at_thread()
         calls = recorder.state.calls
-        if not calls:
+        if not calls and id(module) in self._roots:
             self._watch()
         here = sys._getframe(2)  # of torch, around this call alone
         while calls and not _runs(calls[-1].frames[0], here):
@@ -241,6 +243,19 @@ class ModuleHooks:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+# Wrappers that keep what they wrap under such a name: a run with them pairs
+# with one without.
+_WRAPPED = frozenset(("_orig_mod", "_checkpoint_wrapped_module",
+                      "_fsdp_wrapped_module"))
+
+
+def _stem(name: str, module: Module) -> str:
+    """What the names of a module's operators begin with."""
+    kind = type(getattr(module, "_orig_mod", module)).__name__
+    parts = [part for part in name.split(".") if part not in _WRAPPED]
+    return utf8(".".join(filter(None, ("Module", *parts, kind))))
 
 
 def _opaque(module: Module) -> str:

@@ -112,20 +112,23 @@ class Capture:
                                       self._device())
             self._started = True
             _unfinished.add(self)
-        self._recorder.begin_here()
+        recorder = self._recorder
+        recorder.begin_here()
         with torch._C.DisableTorchFunction():
-            self._hooks = ModuleHooks(self._recorder, self._model,
+            self._hooks = ModuleHooks(recorder, self._model,
                                       self.options.modules, self._key)
         self._tell_of(self._hooks.unseen)
-        self._others = [
-            Collectives(self._recorder),
-            OptimizerHooks(self._recorder, self._model, self._hooks),
-            ScalerHooks(self._recorder)]
+        for make in (lambda: Collectives(recorder),
+                     lambda: OptimizerHooks(recorder, self._model,
+                                            self._hooks),
+                     lambda: ScalerHooks(recorder)):
+            with recorder.guarded("start()"):
+                self._others.append(make())
         if self.options.level == "aten":
-            self._others.append(AtenMode(self._recorder))
+            self._others.append(AtenMode(recorder))
             self._others[-1].__enter__()
         if self.options.functions:
-            self._mode = FunctionMode(self._recorder)
+            self._mode = FunctionMode(recorder)
             mode_stack.enter(self._mode)
         _active.append(self)
         return self
