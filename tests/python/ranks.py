@@ -9,10 +9,12 @@ One interpreter imports torch once and forks, so that a test takes seconds.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import pathlib
 import subprocess
 import sys
+from multiprocessing import connection
 
 from paths import PACKAGE
 
@@ -46,24 +48,18 @@ def _rank(function, rank: int, world_size: int, folder: pathlib.Path) -> None:
 
 def _main(module: str, name: str, folder: str, world_size: str) -> int:
     function = getattr(__import__(module), name)
-    children = []
-    for rank in range(int(world_size)):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                _rank(function, rank, int(world_size), pathlib.Path(folder))
-                status = 0
-            except BaseException:
-                import traceback
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(status)
-        children.append(child)
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-               for child in children)
+    context = multiprocessing.get_context("fork")
+    ranks = [context.Process(target=_rank, args=(
+        function, rank, int(world_size), pathlib.Path(folder)))
+        for rank in range(int(world_size))]
+    for process in ranks:
+        process.start()
+    while any(process.is_alive() for process in ranks):
+        connection.wait([p.sentinel for p in ranks if p.is_alive()])
+        if any(process.exitcode for process in ranks):
+            for process in ranks:  # the others would wait for it
+                process.terminate()
+    return max(abs(process.exitcode) for process in ranks)
 
 
 if __name__ == "__main__":

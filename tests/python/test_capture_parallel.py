@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 
 import pytest
@@ -330,3 +331,48 @@ def test_a_fault_is_followed_through_a_pipeline(trained):
     assert origins(found, 0, 1, "Distributed.recv.0.forward.output") == {
         "inherited"}
     assert "born" not in origins(found, 0, 1, "")
+
+
+def late(rank: int, folder) -> list:
+    """Captures two steps; torch.distributed is initialised in the first."""
+    here = [p for p in os.environ if p in ("RANK", "WORLD_SIZE")]
+    rendezvous = f"file://{folder}/late"
+    dist.destroy_process_group()
+    watch = assay.Capture(folder / "trace", mode="tensor")
+    watch.start()
+    first = watch.directory.name
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank,
+                            world_size=2)
+    for _ in range(2):
+        all_reduce(torch.full((2,), 1.0 + rank))
+        watch.step()
+    watch.close()
+    return [here, first == f"proc{os.getpid()}"]
+
+
+def test_ranks_that_are_known_late_have_folders_of_their_own(tmp_path):
+    assert run(late, tmp_path / "run") == [[[], True]] * 2
+    trace = tmp_path / "run/trace"
+    for step in ("step0", "step1"):
+        assert sorted(p.name for p in (trace / step).iterdir()) == [
+            "rank0", "rank1"]
+    for rank in range(2):
+        one = operators(trace / f"step0/rank{rank}")
+        assert one["Distributed.all_reduce.0.forward"][
+            "leaves"]["input.0"]["max"] == 1 + rank
+
+
+def test_a_process_that_knows_no_rank(tmp_path, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    context = torch.multiprocessing.get_context("fork")
+    child = context.Process(target=captured_alone, args=(tmp_path,))
+    child.start()
+    child.join(60)
+    assert [p.name for p in (tmp_path / "step0").iterdir()] == [
+        f"proc{child.pid}"]
+    assert "Torch.neg.0.forward.output.0" in names(tmp_path)
+
+
+def captured_alone(folder) -> None:
+    with assay.capture(folder, level="api"):
+        torch.neg(torch.ones(2))

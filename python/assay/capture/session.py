@@ -18,6 +18,7 @@ from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models
 from assay.capture.optimizer import OptimizerHooks, ScalerHooks
 from assay.capture.options import Options
+from assay.capture.ranks import folder, rank, settle, world_size
 from assay.capture.recorder import Recorder, warn
 
 Path = Union[str, "os.PathLike[str]"]
@@ -83,7 +84,7 @@ class Capture:
     @property
     def directory(self) -> pathlib.Path:
         """Where this rank's trace of the current step goes."""
-        return self.path / f"step{self._step}" / f"rank{rank()}"
+        return self.path / f"step{self._step}" / folder()
 
     @property
     def running(self) -> bool:
@@ -216,6 +217,8 @@ class Capture:
         _unfinished.discard(self)
         try:
             recorder.close()
+            if self._process == os.getpid():
+                settle(pathlib.Path(recorder.directory))
         finally:
             self._faults += recorder.faults
             if recorder.fault_count > 1:
@@ -241,21 +244,6 @@ def _close_all() -> None:
             one.close()
         except Exception as problem:
             warn(f"{problem}")
-
-
-def rank() -> int:
-    """This process among those that train together."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    return int(os.environ.get("RANK", "0") or 0)
-
-
-def world_size() -> int:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_world_size()
-    return int(os.environ.get("WORLD_SIZE", "1") or 1)
 
 
 guards.never_compiled("assay.capture")
