@@ -159,15 +159,14 @@ class CaptureWriter::Impl {
 
   // Files that were removed can be written to: nobody would find the trace.
   void check_there() const {
-    struct stat at_path {
-    }, written{};
+    struct stat at_path;
+    struct stat written;
     const std::string path = (directory_ / kCaptureFile).string();
-    const bool there =
-        ::stat(path.c_str(), &at_path) == 0 && ::fstat(fd_, &written) == 0 &&
-        at_path.st_ino == written.st_ino && at_path.st_dev == written.st_dev;
+    const bool there = ::stat(path.c_str(), &at_path) == 0 &&
+                       ::fstat(fd_, &written) == 0 && written.st_nlink > 0;
     if (!there)
       throw Error(Code::kUnreadable,
-                  path + ": it was removed while it was written");
+                  path + ": it was removed or moved while it was written");
   }
 
   template <typename F>

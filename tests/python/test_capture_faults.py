@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import assay
-from assay.capture import recorder as recorder_module
+from assay.capture import functions, recorder as recorder_module
 from capturing import compared, lines, rows, unchanged
 from paths import ASSAY, PACKAGE
 from test_capture import loss_of, model
@@ -250,6 +250,36 @@ def test_many_faults_are_counted(tmp_path, monkeypatch):
                 ones.sum(0)
     assert len(capture.faults) == 100
     assert "150 faults" in lines(tmp_path / "step0/rank0")[-2]["unreadable"]
+
+
+def test_functions_that_cannot_be_named_or_hashed(tmp_path, monkeypatch):
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, x):
+            if torch.overrides.has_torch_function((x,)):
+                return torch.overrides.handle_torch_function(self, (x,), x)
+            return x
+
+    real = functions.kind_of
+
+    def kind_of(function):
+        if getattr(function, "__name__", "") == "neg":
+            raise LookupError("a bug of ours")
+        return real(function)
+
+    monkeypatch.setattr(functions, "kind_of", kind_of)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with assay.capture(tmp_path, level="api") as capture:
+            x = torch.ones(2)
+            assert torch.equal(x.neg().neg(), x)
+            assert Unhashable()(x) is x
+            x.abs()
+    assert capture.faults == [
+        "neg: LookupError: a bug of ours",
+        "a function: TypeError: unhashable type: 'Unhashable'"]
+    assert "Tensor.abs.0.forward.output.0" in rows(tmp_path)
 
 
 def test_where_warnings_are_errors_the_training_goes_on(tmp_path,

@@ -97,13 +97,24 @@ class FunctionMode(TorchFunctionMode):
             return func(*args, **kwargs)
         try:
             kind = self._kinds[func]
-        except KeyError:
-            kind = self._kinds[func] = _known(func)
+        except (KeyError, TypeError):
+            kind = self._learn(func)
         if kind is None:
             return func(*args, **kwargs)
         if callable(kind):
             return kind(self, func, args, kwargs)
         return self._recorded(kind, func, args, kwargs)
+
+    def _learn(self, func: Callable) -> Any:
+        """What to do with calls of a function, from now on."""
+        kind = None
+        with self.recorder.guarded(getattr(func, "__name__", "a function")):
+            kind = _known(func)
+        try:
+            self._kinds[func] = kind
+        except TypeError:  # it cannot be hashed: it is asked for again
+            pass
+        return kind
 
     def _recorded(self, kind: tuple[str, str], func: Callable, args: tuple,
                   kwargs: dict) -> Any:
@@ -127,7 +138,10 @@ class FunctionMode(TorchFunctionMode):
 
 
 def _known(func: Callable) -> Any:
-    special = _SPECIAL.get(func)
+    try:
+        special = _SPECIAL.get(func)
+    except TypeError:  # it cannot be hashed
+        special = None
     if special is not None:
         return special
     if getattr(func, "__name__", "") in ("__get__", "__set__"):
@@ -140,7 +154,8 @@ def _known(func: Callable) -> Any:
 def _escape(mode: FunctionMode, func: Callable, args: tuple,
             kwargs: dict) -> Any:
     """Memory is handed out, and may be written to unseen."""
-    mode.recorder.identities.escape(args[0])
+    with mode.recorder.guarded("memory that is handed out"):
+        mode.recorder.identities.escape(args[0])
     return func(*args, **kwargs)
 
 

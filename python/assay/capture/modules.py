@@ -139,7 +139,8 @@ class ModuleHooks:
         recorder.look_at_thread()
         calls = recorder.state.calls
         if not calls and id(module) in self._roots:
-            self._watch()
+            with recorder.guarded("a module that came later"):
+                self._watch()
         here = sys._getframe(2)  # of torch, around this call alone
         while calls and not _runs(calls[-1].frames[0], here):
             self._left(calls.pop(), None)
