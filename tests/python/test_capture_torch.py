@@ -131,6 +131,31 @@ def test_compiled_code_is_the_same_code(tmp_path, dynamo, how, backend, warm):
                    for line in lines(tmp_path / "step0/rank0"))
 
 
+@pytest.mark.parametrize("how", ["model", "around"])
+def test_level_aten_leaves_compiled_code_compiled(tmp_path, dynamo, how):
+    """Under a dispatch mode torch runs in eager mode what is compiled
+    otherwise, unless the mode says that it need not see the inside."""
+    start, counters = dynamo
+    seen = []
+    for captured in (False, True):
+        start()
+        call, net = compiled(how, "aot_eager")
+        watch = (assay.capture(tmp_path, net, level="aten") if captured
+                 else contextlib.nullcontext())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with watch:
+                loss = call(batch()).square().sum()
+                loss.backward()
+        seen.append((graphs(counters), loss.item()))
+    assert seen[0] == seen[1] and seen[0][0][0] == 1
+    assert "Aten.pow.0.forward.output.0" in rows(tmp_path)
+    start()
+    call, net = compiled(how, "aot_eager")
+    call(batch())  # and once it is over, torch compiles as before
+    assert counters["stats"]["unique_graphs"] == 1
+
+
 def test_what_is_not_seen_of_compiled_modules_is_said(tmp_path, dynamo):
     for how, where in (("submodule", "2"), ("submethod", "2"),
                        ("model", "the model")):

@@ -68,6 +68,13 @@ class AtenMode(TorchDispatchMode):
         self.on = True  # until the capture stops
         self._operators: dict[Any, _Operator] = {}
 
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """torch.compile goes on as without the mode, which then sees what
+        compiled code hands to the dispatcher. Else torch runs in eager mode
+        what is compiled otherwise, with other bits."""
+        return True
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         recorder = self.recorder
