@@ -35,6 +35,19 @@ constexpr std::array<std::string_view, 13> kResultFirst = {
     "scatter",
     "scatter_object_list"};
 
+// What they are called on is written wholly, whatever it was.
+constexpr std::array<std::string_view, 12> kOverwriting = {
+    "fill_",   "zero_",      "copy_",        "normal_",
+    "set_",    "uniform_",   "random_",      "bernoulli_",
+    "cauchy_", "geometric_", "exponential_", "log_normal_"};
+
+// Also functions of torch.nn.init, which are named by their module.
+bool is_overwritten(const Op& op, const Record& record) {
+  if (op.api.starts_with("nn.init.") && op.api.ends_with('_'))
+    return record.leaf == "input.0" || record.leaf == "input.tensor";
+  return record.leaf == "input.0" && contains(kOverwriting, op.api);
+}
+
 // "input.0" or a leaf below it, "kwargs"-style names included.
 bool is_first_argument(std::string_view leaf) {
   return leaf == "input.0" || leaf.starts_with("input.0.") ||
@@ -52,6 +65,7 @@ bool is_undefined_memory(const Trace& trace, const Op& op,
   if (record.role != Role::kInput) return false;
   if (record.leaf == "input.out" || record.leaf.starts_with("input.out."))
     return true;
+  if (is_overwritten(op, record)) return true;
   if (op.prefix != "Distributed") return false;
   if (const auto transfer = point_to_point(record)) return !transfer->send;
   if (!is_first_argument(record.leaf)) return false;
