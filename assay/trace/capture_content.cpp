@@ -35,10 +35,15 @@ Hash128 content_hash(const TensorView& tensor) {
   return hash128(tensor.bytes(), hash128(kind).low);
 }
 
-std::string statistics_text(const TensorView& tensor, bool parallel) {
-  std::string text;
+ContentStatistics statistics_of(const TensorView& tensor, bool parallel) {
+  ContentStatistics statistics;
+  std::string& text = statistics.text;
   const TensorSummary s = summarise(tensor, parallel);
-  if (s.count == 0) return text;
+  statistics.finiteness = s.nan > 0 || s.positive_inf > 0
+                              ? Finiteness::kNotFinite
+                          : s.negative_inf > 0 ? Finiteness::kMinusInfinity
+                                               : Finiteness::kFinite;
+  if (s.count == 0) return statistics;
   add_number(text, "max", s.max);
   add_number(text, "min", s.min);
   add_number(text, "mean", s.mean);
@@ -48,7 +53,7 @@ std::string statistics_text(const TensorView& tensor, bool parallel) {
   add_integer_unless_zero(text, "nan", s.nan);
   add_integer_unless_zero(text, "inf", s.positive_inf);
   add_integer_unless_zero(text, "-inf", s.negative_inf);
-  return text;
+  return statistics;
 }
 
 const CaptureMemo::Content* CaptureMemo::find(std::uint64_t number,

@@ -16,9 +16,22 @@ namespace assay {
 // differ. The tensor is contiguous.
 Hash128 content_hash(const TensorView& tensor);
 
-// `,"max":...`: the members of a leaf's line that hold its statistics; "" for
-// an empty tensor. `parallel`: with every thread of the process.
-std::string statistics_text(const TensorView& tensor, bool parallel);
+// What a tensor's statistics say in a word.
+enum class Finiteness : std::int8_t {
+  kUnknown = -1,       // it was not looked at (yet)
+  kFinite = 0,         // every element
+  kMinusInfinity = 1,  // no NaN, no +inf: what a mask is made of
+  kNotFinite = 2,
+};
+
+struct ContentStatistics {
+  // `,"max":...`: members of a leaf's line; "" for an empty tensor.
+  std::string text;
+  Finiteness finiteness = Finiteness::kUnknown;
+};
+
+// `parallel`: with every thread of the process.
+ContentStatistics statistics_of(const TensorView& tensor, bool parallel);
 
 // Descriptions of tensors by numbers that the caller gives to what it takes
 // for one and the same tensor, unchanged. Not thread-safe.
@@ -29,7 +42,7 @@ std::string statistics_text(const TensorView& tensor, bool parallel);
 class CaptureMemo {
  public:
   struct Content {
-    std::string statistics;
+    ContentStatistics statistics;
     std::optional<Hash128> hash;
   };
 

@@ -73,21 +73,21 @@ class CaptureWriter::Impl {
     return static_cast<std::uint32_t>(counts_.ops++);
   }
 
-  void tensor(const CaptureLeaf& leaf, const TensorView& view,
-              bool requires_grad, std::uint64_t number) {
+  Finiteness tensor(const CaptureLeaf& leaf, const TensorView& view,
+                    bool requires_grad, std::uint64_t number) {
     std::string line = tensor_begin(leaf, view, requires_grad);
-    if (!problem().empty()) return;
+    if (!problem().empty()) return Finiteness::kUnknown;
     if (const CaptureMemo::Content* content = memo_.find(number, view)) {
       ++counts_.remembered;
-      queue_.push({line + content->statistics + content_end(content->hash),
+      queue_.push({line + content->statistics.text + content_end(content->hash),
                    std::nullopt, to_place(content->hash)});
-      return;
+      return content->statistics.finiteness;
     }
     if (options_.mode != CaptureMode::kStatistics && !view.is_contiguous()) {
       queue_.push({std::move(line), queue_.copy(view, counts_.waited)});
-      return;
+      return Finiteness::kUnknown;
     }
-    describe(std::move(line), view, number);
+    return describe(std::move(line), view, number);
   }
 
   void owned(const CaptureLeaf& leaf, Tensor tensor, bool requires_grad) {
@@ -198,7 +198,7 @@ class CaptureWriter::Impl {
     const TensorView& view = job.tensor->view;
     std::optional<Hash128> hash;
     if (options_.mode != CaptureMode::kHash)
-      job.line += statistics_text(view, false);
+      job.line += statistics_of(view, false).text;
     if (options_.mode != CaptureMode::kStatistics) hash = content_hash(view);
     job.line += content_end(hash);
     job.hash = to_place(hash);
@@ -216,21 +216,22 @@ class CaptureWriter::Impl {
   }
 
   // Looks at a contiguous tensor here; of hashes seen before nothing is kept.
-  void describe(std::string line, const TensorView& view,
-                std::uint64_t number) {
+  Finiteness describe(std::string line, const TensorView& view,
+                      std::uint64_t number) {
     CaptureMemo::Content content;
     if (options_.mode != CaptureMode::kStatistics)
       content.hash = content_hash(view);
     bool stored = false;
     if (options_.mode == CaptureMode::kTensor) {
       const auto [known, added] = known_.try_emplace(*content.hash);
-      if (added) known->second = statistics_text(view, true);
+      if (added) known->second = statistics_of(view, true);
       content.statistics = known->second;
       stored = !added;
     } else if (options_.mode == CaptureMode::kStatistics) {
-      content.statistics = statistics_text(view, true);
+      content.statistics = statistics_of(view, true);
     }
-    line += content.statistics + content_end(content.hash);
+    const Finiteness finiteness = content.statistics.finiteness;
+    line += content.statistics.text + content_end(content.hash);
     const auto place = to_place(content.hash);
     memo_.keep(number, view, std::move(content));
     if (place && !stored) {
@@ -238,6 +239,7 @@ class CaptureWriter::Impl {
     } else {
       queue_.push({std::move(line), std::nullopt, place});
     }
+    return finiteness;
   }
 
   // The end of a line but for the tensor's place in a file.
@@ -303,7 +305,7 @@ class CaptureWriter::Impl {
   CaptureCounts counts_;
   std::map<std::vector<std::string>, std::int32_t> stacks_;
   // Statistics of what was handed over for storing, by content.
-  std::map<Hash128, std::string> known_;
+  std::map<Hash128, ContentStatistics> known_;
   CaptureMemo memo_;
 
   mutable std::mutex mutex_;  // problem_, stored_bytes_
@@ -338,9 +340,11 @@ std::uint32_t CaptureWriter::op(const Op& op, std::string_view autocast) {
   return impl_->ignores() ? 0 : impl_->op(op, autocast);
 }
 
-void CaptureWriter::tensor(const CaptureLeaf& leaf, const TensorView& tensor,
-                           bool requires_grad, std::uint64_t number) {
-  if (!impl_->ignores()) impl_->tensor(leaf, tensor, requires_grad, number);
+Finiteness CaptureWriter::tensor(const CaptureLeaf& leaf,
+                                 const TensorView& tensor, bool requires_grad,
+                                 std::uint64_t number) {
+  return impl_->ignores() ? Finiteness::kUnknown
+                          : impl_->tensor(leaf, tensor, requires_grad, number);
 }
 
 void CaptureWriter::forget() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/core/tensor.h"
+#include "assay/trace/capture_content.h"
 #include "assay/trace/trace.h"
 
 namespace assay {
@@ -79,8 +80,10 @@ class CaptureWriter {
   // number: not 0 for what the caller takes for one tensor that nobody has
   // written to since it was given with that number; it is then not read again
   // (CaptureMemo has what guards this).
-  void tensor(const CaptureLeaf& leaf, const TensorView& tensor,
-              bool requires_grad, std::uint64_t number = 0);
+  // Gives what the statistics say; kUnknown where there are none here (hashes
+  // alone, or work for the thread).
+  Finiteness tensor(const CaptureLeaf& leaf, const TensorView& tensor,
+                    bool requires_grad, std::uint64_t number = 0);
   // Numbers given until now mean nothing any more.
   void forget();
   // A contiguous tensor that nobody else writes to (a copy from a device): all

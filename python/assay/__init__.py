@@ -16,7 +16,9 @@ import types
 _EXPORTS = {
     "Capture": "assay.capture",
     "Error": "assay._core",
+    "OverflowStop": "assay.capture.overflow",
     "capture": "assay.capture",
+    "check_determinism": "assay.determinism",
     "compare": "assay.pairs",
     "error_stats": "assay.pairs",
     "host_random": "assay.random.host",

@@ -206,6 +206,8 @@ class Group:
 class CaptureCounts:
     """What a writer has done."""
 
+    def __init__(self) -> None: ...
+
     @property
     def ops(self) -> int: ...
 
@@ -233,7 +235,10 @@ class CaptureWriter:
 
     def op(self, name: str, api: str, prefix: str = '', call: int = 0, direction: str = 'forward', parent: int = -1, stack: int = -1, recompute: bool = False, autocast: str = '', collective: Group | None = None) -> int: ...
 
-    def tensor(self, op: int, role: str, leaf: str, array: Annotated[NDArray, dict(writable=False)], type: str = 'torch.Tensor', requires_grad: bool = False, dtype: str = '', owned: bool = False, number: int = 0) -> None: ...
+    def tensor(self, op: int, role: str, leaf: str, array: Annotated[NDArray, dict(writable=False)], type: str = 'torch.Tensor', requires_grad: bool = False, dtype: str = '', owned: bool = False, number: int = 0) -> int:
+        """
+        0: finite; 1: no NaN and no +inf, but -inf; 2: not finite; -1: not known here.
+        """
 
     def forget(self) -> None: ...
 
@@ -250,6 +255,16 @@ class CaptureWriter:
 
     @property
     def counts(self) -> CaptureCounts: ...
+
+def find_nondeterminism(paths: Sequence[str], program: str, setups: Sequence[str] = []) -> tuple[str, str]:
+    """
+    The JSON and the text that `assay determinism` makes of the traces of two runs or more.
+    """
+
+def find_overflow(path: str) -> str:
+    """
+    The JSON that `assay overflow` makes of a trace, which may still be written.
+    """
 
 def random_fill(out: Annotated[NDArray, dict(order='C', device='cpu')], key: int, stream: int, law: str, a: float, b: float) -> None: ...
 

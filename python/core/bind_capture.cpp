@@ -86,6 +86,7 @@ void bind_capture(nb::module_& m) {
           nb::arg("id"), nb::arg("ranks"), nb::arg("peer") = nb::none());
 
   nb::class_<CaptureCounts>(m, "CaptureCounts", "What a writer has done.")
+      .def(nb::init<>())
       .def_ro("ops", &CaptureCounts::ops)
       .def_ro("records", &CaptureCounts::records)
       .def_ro("tensor_bytes", &CaptureCounts::tensor_bytes)
@@ -129,7 +130,7 @@ void bind_capture(nb::module_& m) {
           [](CaptureWriter& self, std::uint32_t op, const std::string& role,
              std::string leaf, const AnyArray& array, std::string type,
              bool requires_grad, const std::string& dtype, bool owned,
-             std::uint64_t number) {
+             std::uint64_t number) -> int {
             const TensorView view = view_of(array, dtype);
             const CaptureLeaf place =
                 leaf_of(op, role, std::move(leaf), std::move(type));
@@ -139,15 +140,18 @@ void bind_capture(nb::module_& m) {
               // and makes room by it.
               nb::gil_scoped_release release;
               self.owned_tensor(place, std::move(tensor), requires_grad);
-              return;
+              return static_cast<int>(Finiteness::kUnknown);
             }
             nb::gil_scoped_release release;
-            self.tensor(place, view, requires_grad, number);
+            return static_cast<int>(
+                self.tensor(place, view, requires_grad, number));
           },
           nb::arg("op"), nb::arg("role"), nb::arg("leaf"), nb::arg("array"),
           nb::arg("type") = "torch.Tensor", nb::arg("requires_grad") = false,
           nb::arg("dtype") = "", nb::arg("owned") = false,
-          nb::arg("number") = 0)
+          nb::arg("number") = 0,
+          "0: finite; 1: no NaN and no +inf, but -inf; 2: not finite; -1: not "
+          "known here.")
       .def("forget", &CaptureWriter::forget)
       .def(
           "value",

@@ -20,5 +20,7 @@ NB_MODULE(_core, m) {
   assay::python::bind_stats(m);
   assay::python::bind_pairs(m);
   assay::python::bind_capture(m);
+  assay::python::bind_determinism(m);
+  assay::python::bind_overflow(m);
   assay::python::bind_random(m);
 }

@@ -1,5 +1,7 @@
 #include "assay/compare/overflow/describe.h"
 
+#include <string_view>
+
 #include "assay/compare/divergence.h"
 #include "assay/compare/op_state.h"
 #include "assay/compare/overflow/layout.h"
@@ -47,6 +49,20 @@ std::string note_of(const OverflowFinding& finding) {
   return "";
 }
 
+// The backward pass is called by nobody: where the forward call was made.
+std::vector<std::string> stack_of_forward(const Trace& trace, const Op& op,
+                                          const Group& group) {
+  std::string name = op.name;
+  const std::size_t at = name.rfind(".backward");
+  if (op.direction != Direction::kBackward || at == name.npos) return {};
+  name.replace(at, std::string_view(".backward").size(), ".forward");
+  for (const Op& other : trace.ops) {
+    if (other.name == name && other.stack >= 0)
+      return group.stacks[other.stack];
+  }
+  return {};
+}
+
 }  // namespace
 
 OverflowFinding describe_finding(const RankScan& rank, const Comparison& result,
@@ -72,7 +88,9 @@ OverflowFinding describe_finding(const RankScan& rank, const Comparison& result,
   }
   const Divergence place = describe_divergence(result, row);
   finding.call_path = place.call_path;
-  finding.stack = place.stack;
+  finding.stack = !place.stack.empty()
+                      ? place.stack
+                      : stack_of_forward(trace, op, result.groups[group]);
   finding.note = note_of(finding);
   return finding;
 }

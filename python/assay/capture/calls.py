@@ -74,6 +74,7 @@ class Call:
                           self._end_backward, recorder.passes).watch(
                 tensors_in(found), self.edges, newest_of(self.edges))
         self.edges = {}
+        recorder.checkpoint(self.op)
 
     def raised(self, error: Optional[BaseException]) -> None:
         """Records that there are no results, and why."""

@@ -21,6 +21,10 @@ THREAD = _Thread()
 Report = Callable[[Exception, Any], None]
 
 
+class Stop(Exception):
+    """What a capture ends the training with, because it was asked to."""
+
+
 class Guard:
     """A context for everything that a capture does.
 
@@ -63,7 +67,7 @@ class Guard:
         THREAD.busy = self._busy
         if self._compiler is not None:
             _set_compiler(self._compiler)
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, Stop):
             return False  # Ctrl-C is the user's
         self._report(error, self._what)
         return True

@@ -23,6 +23,9 @@ def numbered(models: Models) -> list[tuple[str, Module]]:
     its number for several."""
     if models is None:
         return []
+    own = getattr(models, "numbered", None)
+    if own is not None:  # numbers its models itself
+        return own()
     if isinstance(models, Module):
         return [("", models)]
     found = list(enumerate(models))
@@ -129,8 +132,18 @@ class ModuleHooks:
             getattr(module, "_forward_hooks_always_called", {})))
         self._handles += before, after
 
-    def before(self, stem: str, module: Module, args: tuple,
-               kwargs: dict) -> None:
+    def enter(self, name: str, module: Module, args: tuple, kwargs: dict,
+              frame: Any) -> None:
+        """The first call of a model that came just now; frame: of torch,
+        around this call alone."""
+        self._roots.add(id(module))
+        with self.recorder.guarded("a module that came later"):
+            self._watch()
+        if self._calls:
+            self.before(_stem(name, module), module, args, kwargs, frame)
+
+    def before(self, stem: str, module: Module, args: tuple, kwargs: dict,
+               frame: Any = None) -> None:
         """A call begins; what stopped the training's own calls before it
         ended is known from the frames that are still there."""
         recorder = self.recorder
@@ -141,7 +154,8 @@ class ModuleHooks:
         if not calls and id(module) in self._roots:
             with recorder.guarded("a module that came later"):
                 self._watch()
-        here = sys._getframe(2)  # of torch, around this call alone
+        # Of torch, around this call alone.
+        here = frame if frame is not None else sys._getframe(2)
         while calls and not _runs(calls[-1].frames[0], here):
             self._left(calls.pop(), None)
         number = recorder.next_call(stem)
@@ -215,6 +229,7 @@ class ModuleHooks:
             op = self._gradient_op(stem, number)
             if op >= 0:
                 recorder.tensor(op, "gradient", name, gradient)
+                recorder.checkpoint(op)
 
     def _gradient_op(self, stem: str, number: int) -> int:
         op = self._gradient_ops.get((stem, number))

@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 
 import torch
 
+from assay import _core
 from assay.capture import guards, mode_stack
 from assay.capture.aten import AtenMode
 from assay.capture.collectives import Collectives
@@ -27,6 +28,14 @@ _active: list["Capture"] = []
 _numbers = itertools.count()
 # Those whose trace is not ended: a loop that forgets close() loses nothing.
 _unfinished: "weakref.WeakSet[Capture]" = weakref.WeakSet()
+# The only kind of capture that may be made now, and what others are told.
+_reserved: Optional[tuple[type, str]] = None
+
+
+def reserve(kind: type, why: str) -> None:
+    """From now on this process makes no captures but of this kind."""
+    global _reserved
+    _reserved = (kind, why)
 
 
 class Capture:
@@ -58,11 +67,14 @@ class Capture:
 
     def __init__(self, path: Path, model: Models = None, *, first_step: int = 0,
                  **options: Any) -> None:
+        if _reserved is not None and not isinstance(self, _reserved[0]):
+            raise RuntimeError(_reserved[1])
         self.path = pathlib.Path(path)
         self.options = Options.checked(**options)
         if model is None and self.options.level == "module":
             raise ValueError("model: level 'module' needs one")
-        if not isinstance(model, (torch.nn.Module, type(None))):
+        if not (model is None or isinstance(model, torch.nn.Module)
+                or hasattr(model, "numbered")):
             model = list(model)  # a generator can be read once
         self._model = model
         self._faults: list[str] = []
@@ -75,6 +87,7 @@ class Capture:
         self._hooks: Optional[ModuleHooks] = None
         self._others: list[Any] = []
         self._started = False
+        self._births = 0  # of NaN and Inf, up to the last step that ended
 
     @property
     def current_step(self) -> int:
@@ -99,6 +112,12 @@ class Capture:
         recorder = self._recorder
         return self._faults + (recorder.faults if recorder else [])
 
+    @property
+    def counts(self) -> _core.CaptureCounts:
+        """What was written of the current step."""
+        return (_core.CaptureCounts() if self._recorder is None
+                else self._recorder.writer.counts)
+
     def start(self) -> "Capture":
         """Begins to see calls; does nothing in steps and ranks not chosen."""
         if self._started:
@@ -108,9 +127,7 @@ class Capture:
             return self
         if self._recorder is None:
             self._started = False  # where the trace cannot be begun
-            self._recorder = Recorder(str(self.directory), self.options,
-                                      self._step, rank(), world_size(),
-                                      self._device())
+            self._recorder = self._new_recorder()
             self._started = True
             _unfinished.add(self)
         recorder = self._recorder
@@ -163,10 +180,22 @@ class Capture:
         if again:
             self.start()
 
+    def skip(self) -> None:
+        """The next step gets the number after this one, which is not
+        captured."""
+        self.close()
+        self._step += 1
+
     def close(self) -> None:
         """Stops, and ends the trace of the current step."""
         self.stop()
         self._close()
+
+    def enter(self, name: str, module: torch.nn.Module, args: tuple,
+              kwargs: dict, frame: Any) -> None:
+        """As ModuleHooks.enter()."""
+        if self._hooks is not None:
+            self._hooks.enter(name, module, args, kwargs, frame)
 
     def save(self, value: Any, name: str) -> None:
         """Records a value of interest under a name of the user's."""
@@ -183,6 +212,14 @@ class Capture:
             if error is None:
                 raise
             warn(f"{problem}")  # what the user sees is the first error
+
+    def _new_recorder(self) -> Recorder:
+        arguments = (str(self.directory), self.options, self._step, rank(),
+                     world_size(), self._device())
+        if self.options.mode != "overflow":
+            return Recorder(*arguments)
+        from assay.capture.overflow import OverflowRecorder
+        return OverflowRecorder(*arguments, before=self._births)
 
     def _chosen(self) -> bool:
         steps, ranks = self.options.steps, self.options.ranks
@@ -215,6 +252,7 @@ class Capture:
         if recorder is None:
             return
         _unfinished.discard(self)
+        self._births = getattr(recorder, "births", 0)
         try:
             recorder.close()
             if self._process == os.getpid():
