@@ -8,6 +8,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   commands.push_back(make_compare_runs_command());
   commands.push_back(make_inspect_command());
   commands.push_back(make_overflow_command());
+  commands.push_back(make_determinism_command());
   commands.push_back(make_convert_command());
   commands.push_back(make_conform_command());
   commands.push_back(make_history_command());

@@ -13,8 +13,8 @@ import pytest
 
 from paths import ASSAY
 
-VERBS = ["compare", "compare-runs", "inspect", "overflow", "convert",
-         "conform", "history", "api", "doctor", "completion"]
+VERBS = ["compare", "compare-runs", "inspect", "overflow", "determinism",
+         "convert", "conform", "history", "api", "doctor", "completion"]
 
 
 def save(path, array):

@@ -34,7 +34,8 @@ def test_command_runs(line, tmp_path):
     """In a copy of the example dumps: output files land nowhere else."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    environment = {**os.environ, "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "ASSAY_PYTHON": sys.executable,
+                   "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
     result = subprocess.run(["bash", "-c", line], cwd=tmp_path, text=True,
                             capture_output=True, env=environment, timeout=120)
     assert result.returncode in (0, 1), (
