@@ -14,18 +14,21 @@ class Unreadable(TypeError):
 
 
 # Names of dtypes, as assay._core knows them, that are the same in torch and
-# numpy, and those for which numpy has no type of its own: their bits are
-# passed as integers of this width.
+# numpy; those that torch before 2.5 does not pass by DLPack, and those for
+# which numpy has no type of its own: their bits are passed as integers of
+# this width.
 _PLAIN = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32",
           "uint64", "int64", "float16", "float32", "float64", "complex64",
           "complex128")
+_UNSIGNED = {"uint16": 16, "uint32": 32, "uint64": 64}
 _BITS = {"bfloat16": 16, "float8_e4m3fn": 8, "float8_e4m3fnuz": 8,
          "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8}
 _FLOAT4 = "float4_e2m1fn"
 
 
 def host_view(value: Any) -> tuple[Any, str]:
-    """An array that assay._core reads and the name of its dtype.
+    """An array, or a DLPack capsule, that assay._core reads once, and the
+    name of its dtype.
 
     The array shares the value's memory where that is plain memory of this
     host; it is a copy for tensors of a device, of a sparse layout, with lazy
@@ -70,14 +73,20 @@ def described(value: Any) -> tuple[str, list[int]]:
 # integer dtype that carries its bits; filled when the first tensor comes.
 _torch_types: set[type] = set()
 _torch_dtypes: dict[Any, tuple[str, Any]] = {}
+_to_dlpack: Any = None
+_strided: Any = None
 
 
 def _learn_torch(torch: Any) -> None:
+    global _to_dlpack, _strided
+    from torch.utils.dlpack import to_dlpack
+    _to_dlpack, _strided = to_dlpack, torch.strided
     for name in _PLAIN:
         if hasattr(torch, name):  # unsigned ones came with 2.3
             _torch_dtypes[getattr(torch, name)] = (name, None)
-    carriers = {8: torch.uint8, 16: torch.int16}
-    for name, bits in _BITS.items():
+    carriers = {8: torch.uint8, 16: torch.int16, 32: torch.int32,
+                64: torch.int64}
+    for name, bits in {**_BITS, **_UNSIGNED}.items():
         if hasattr(torch, name):
             _torch_dtypes[getattr(torch, name)] = (name, carriers[bits])
     if hasattr(torch, "float4_e2m1fn_x2"):
@@ -86,25 +95,31 @@ def _learn_torch(torch: Any) -> None:
 
 
 def _plain_torch(tensor: Any) -> tuple[Any, str] | None:
-    """The view of a strided tensor in this host's memory; None where numpy
-    refuses it, which it does for anything lazy, wrapped or elsewhere."""
+    """The view of a strided tensor in this host's memory; None of anything
+    lazy, wrapped or elsewhere.
+
+    By DLPack and not by .numpy(): a tensor that numpy has seen can never be
+    resized again, whoever asks (`out=`, FSDP that frees its storage).
+    """
     known = _torch_dtypes.get(tensor.dtype)
     if known is None or not tensor.is_cpu:
         return None
     name, carrier = known
     try:
+        if (tensor.layout is not _strided or tensor.is_conj()
+                or tensor.is_neg() or not _has_memory(tensor)):
+            return None
         if tensor.requires_grad:
             tensor = tensor.detach()
         if carrier is not None:
             tensor = tensor.view(carrier)
-        array = tensor.numpy()
-        if not _has_memory(tensor):
-            return None
-    except (RuntimeError, TypeError, ValueError):
+        if name is _FLOAT4:
+            tensor = _whole_bytes(tensor)
+        return _to_dlpack(tensor), name
+    except Unreadable:
+        raise
+    except (RuntimeError, TypeError, ValueError, BufferError):
         return None
-    if name is _FLOAT4:
-        return _whole_bytes(array), name
-    return array, name
 
 
 def _has_memory(tensor: Any) -> bool:
@@ -135,7 +150,11 @@ def _any_torch(torch: Any, tensor: Any) -> tuple[Any, str]:
         raise Unreadable(f"dtype {tensor.dtype} is not compared")
     try:
         plain = _materialised(torch, tensor)
-        return _plain_torch(plain) or _without_numpy(plain)
+        view = _plain_torch(plain)
+        if view is None:
+            raise Unreadable("no memory holds its elements: the storage was "
+                             "freed, or it is the wrapper of a transform")
+        return view
     except Unreadable:
         raise
     except (RuntimeError, TypeError, ValueError) as error:
@@ -185,26 +204,11 @@ def _unwrapped(torch: Any, tensor: Any) -> Any:
                      "tensor made of it can be compared")
 
 
-def _without_numpy(tensor: Any) -> tuple[Any, str]:
-    """Where torch has no numpy to share memory with, by DLPack."""
-    if not _has_memory(tensor):
-        raise Unreadable("no memory holds its elements: the storage was "
-                         "freed, or it is the wrapper of a transform")
-    name, carrier = _torch_dtypes[tensor.dtype]
-    if carrier is not None:
-        tensor = tensor.view(carrier)
-    if name is _FLOAT4:
-        tensor = _whole_bytes(tensor)
-    return tensor, name
-
-
 def _whole_bytes(packed: Any) -> Any:
     """Packed float4 in row-major order, as assay._core wants it."""
     if len(packed.shape) == 0:
         raise Unreadable("a float4 of no dimension holds two values")
-    if hasattr(packed, "contiguous"):
-        return packed.contiguous()
-    return sys.modules["numpy"].ascontiguousarray(packed)
+    return packed.contiguous()
 
 
 def _other(value: Any) -> tuple[Any, str]:

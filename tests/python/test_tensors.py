@@ -102,8 +102,17 @@ def test_torch_tensors_of_every_layout(tensor):
 
 def test_memory_is_shared_where_it_can_be():
     for tensor in (X, X.t(), torch.nn.Parameter(X.clone()), X.bfloat16()):
-        array, _ = host_view(tensor)
-        assert array.ctypes.data == tensor.data_ptr()
+        capsule, _ = host_view(tensor)
+        shared = torch.from_dlpack(capsule)
+        assert shared.data_ptr() == tensor.data_ptr()
+
+
+def test_a_tensor_that_was_looked_at_can_still_be_resized():
+    # What numpy has seen cannot: `out=` and FSDP's freeing would fail.
+    tensor = torch.ones(4)
+    values(tensor), values(tensor.bfloat16()), values(tensor.view(2, 2).t())
+    assert tensor.untyped_storage().resizable()
+    assert torch.add(torch.ones(9), 1, out=tensor.resize_(0)).shape == (9,)
 
 
 RECORDS = np.zeros(3, [("a", "u1"), ("b", "<f4")])
@@ -288,9 +297,7 @@ def test_torch_without_numpy(monkeypatch, dtype):
     tensor = X.to(getattr(torch, dtype))
     wanted = tensor.to(torch.float64).numpy()
     monkeypatch.setattr(torch.Tensor, "numpy", missing)
-    array, name = host_view(tensor.t())
-    assert isinstance(array, torch.Tensor) and name == dtype
-    assert array.data_ptr() == tensor.data_ptr()
+    assert host_view(tensor.t())[1] == dtype
     check(tensor.t(), wanted)
     with pytest.raises(Unreadable, match="storage was freed"):
         host_view(freed(0))

@@ -116,6 +116,13 @@ class FunctionMode(TorchFunctionMode):
             pass
         return kind
 
+    def escape(self, args: tuple) -> None:
+        """The memory of these tensors may be written to unseen."""
+        with self.recorder.guarded("memory that is handed out"):
+            for each in args:
+                if isinstance(each, torch.Tensor):
+                    self.recorder.identities.escape(each)
+
     def _recorded(self, kind: tuple[str, str], func: Callable, args: tuple,
                   kwargs: dict) -> Any:
         recorder = self.recorder
@@ -154,9 +161,17 @@ def _known(func: Callable) -> Any:
 def _escape(mode: FunctionMode, func: Callable, args: tuple,
             kwargs: dict) -> Any:
     """Memory is handed out, and may be written to unseen."""
-    with mode.recorder.guarded("memory that is handed out"):
-        mode.recorder.identities.escape(args[0])
+    mode.escape(args)
     return func(*args, **kwargs)
+
+
+def _recorded_escape(mode: FunctionMode, func: Callable, args: tuple,
+                     kwargs: dict) -> Any:
+    """Tensors come to share memory, but no version counter."""
+    mode.escape(args)
+    result = mode._recorded(kind_of(func), func, args, kwargs)
+    mode.escape(args)
+    return result
 
 
 def _tensor_backward(mode: FunctionMode, func: Callable, args: tuple,
@@ -231,4 +246,8 @@ _SPECIAL = {
     torch.Tensor.data_ptr: _escape,
     torch.Tensor.untyped_storage: _escape,
     torch.Tensor.storage: _escape,
+    torch.Tensor.__reduce_ex__: _escape,  # copy.copy() asks for it
+    **{getattr(of, name): _recorded_escape
+       for name in ("unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")
+       for of in (torch, torch.Tensor) if hasattr(of, name)},
 }

@@ -76,7 +76,8 @@ class Recorder:
         self.thread = threading.get_ident()
         self._told_of_threads = False
         self._stacks = Stacks(self.writer.stack)
-        self.identities = Identities()
+        # Level "module" sees no call that hands out memory.
+        self.identities = Identities(options.level != "module")
         self.in_flight = InFlight()
         self.passes = Passes(self.guarded)
         self._backward = False

@@ -1,0 +1,185 @@
+"""Attempts to make assay.capture write a value that was not there, or change
+what it watches."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+import torch
+
+import assay
+from capturing import lines
+
+SHAPE = (256, 1024)
+PLACE = (200, 7)  # one element: no sample would find it
+FLAT = PLACE[0] * SHAPE[1] + PLACE[1]
+
+
+class _Writes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.data[PLACE] = 5
+        return x.clone()
+
+
+class _Dirties(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x[PLACE] = 5
+        return x
+
+
+def one_five() -> torch.Tensor:
+    found = torch.zeros(SHAPE)
+    found[PLACE] = 5
+    return found
+
+
+def no_grad(x):
+    with torch.no_grad():
+        x[PLACE] = 5
+
+
+def inference_mode(x):
+    with torch.inference_mode():
+        x[PLACE] = 5
+
+
+def address(x):
+    at = x.view(-1)[FLAT:].data_ptr()
+    ctypes.c_float.from_address(at).value = 5
+
+
+def storage(x):
+    memory = x.view(-1).untyped_storage()
+    memory[4 * FLAT + 2], memory[4 * FLAT + 3] = 0xa0, 0x40
+
+
+def shared_by_data(x):
+    y = torch.zeros(SHAPE)
+    x.data = y
+    torch.neg(x)  # is known now
+    y[PLACE] = 5
+
+
+def unsafe_chunk(x):
+    x.unsafe_chunk(2)[1][PLACE[0] - SHAPE[0] // 2, PLACE[1]] = 5
+
+
+def set_data(x):
+    x.data = one_five()
+
+
+WRITES = {
+    "data": lambda x: x.data.__setitem__(PLACE, 5),
+    "data of detached": lambda x: x.detach().data.__setitem__(PLACE, 5),
+    "data of a view": lambda x: x.view(-1).data.__setitem__(FLAT, 5),
+    "numpy": lambda x: x.numpy().__setitem__(PLACE, 5),
+    "numpy of detached": lambda x: x.detach().numpy().__setitem__(PLACE, 5),
+    "numpy of a view": lambda x: x.view(-1).numpy().__setitem__(FLAT, 5),
+    "asarray": lambda x: np.asarray(x.detach()).__setitem__(PLACE, 5),
+    "address": address, "storage": storage,
+    "from_dlpack": lambda x: torch.from_dlpack(x).__setitem__(PLACE, 5),
+    "set_": lambda x: x.set_(one_five()), "set data": set_data,
+    "shared by data": shared_by_data,
+    "unsafe_chunk": unsafe_chunk,
+    "no_grad": no_grad, "inference_mode": inference_mode,
+    "index_put_": lambda x: x.index_put_(
+        [torch.tensor(i) for i in PLACE], torch.tensor(5.0)),
+    "foreach": lambda x: torch._foreach_add_([x], [one_five()]),
+    "out": lambda x: torch.add(one_five(), 0, out=x),
+    "autograd.Function": _Writes.apply, "mark_dirty": _Dirties.apply,
+}
+
+
+def largest(folder, name: str) -> float:
+    """The statistic of an operator's first input."""
+    ops = []
+    for line in lines(folder / "step0/rank0"):
+        if "op" in line:
+            ops.append(line["op"])
+        elif "of" in line and ops[line["of"]] == name and (
+                line["leaf"] == "input.0"):
+            return line["max"]
+    raise KeyError(name)
+
+
+class Twice(torch.nn.Module):
+    """Shows a tensor, writes to it, shows it again."""
+
+    def __init__(self, write) -> None:
+        super().__init__()
+        self.same = torch.nn.Identity()
+        self.write = write
+
+    def forward(self, x):
+        self.same(x), torch.neg(x)
+        self.write(x)
+        self.same(x)
+
+
+@pytest.mark.parametrize("level", ["mix", "module"])
+@pytest.mark.parametrize("write", WRITES)
+def test_few_elements_are_written_by_every_road(tmp_path, write, level):
+    net = Twice(WRITES[write])
+    with assay.capture(tmp_path, net, level=level, stacks=False):
+        net(torch.zeros(SHAPE))
+    name = "Module.same.Identity.forward."
+    assert largest(tmp_path, name + "0") == 0
+    assert largest(tmp_path, name + "1") == 5
+
+
+def by_numpy():
+    array = np.zeros(SHAPE, np.float32)
+    return torch.from_numpy(array), array
+
+
+def seen_by_numpy():
+    tensor = torch.zeros(SHAPE)
+    return tensor, tensor.view(-1).numpy().reshape(SHAPE)
+
+
+def by_buffer():
+    memory = bytearray(4 * SHAPE[0] * SHAPE[1])
+    return (torch.frombuffer(memory, dtype=torch.float32).view(SHAPE),
+            np.frombuffer(memory, np.float32).reshape(SHAPE))
+
+
+def by_another_process():
+    from torch.multiprocessing.reductions import reduce_tensor
+    tensor = torch.zeros(SHAPE).share_memory_()
+    rebuild, arguments = reduce_tensor(tensor)
+    return tensor, rebuild(*arguments)
+
+
+@pytest.mark.parametrize("level", ["mix", "module", "aten"])
+@pytest.mark.parametrize("share", [by_numpy, seen_by_numpy, by_buffer,
+                                   by_another_process])
+def test_memory_that_was_shared_before_the_capture(tmp_path, share, level):
+    tensor, other = share()
+    net = Twice(lambda x: other.__setitem__(PLACE, 5))
+    with assay.capture(tmp_path, net, level=level, stacks=False):
+        net(tensor)
+    assert largest(tmp_path, "Module.same.Identity.forward.1") == 5
+
+
+@pytest.mark.parametrize("level", ["mix", "module", "aten"])
+@pytest.mark.parametrize("mode", ["statistics", "tensor"])
+def test_tensors_that_were_captured_can_be_resized(tmp_path, level, mode):
+    # `out=` resizes; FSDP frees parameters by it.
+    net = torch.nn.Linear(4, 4)
+    x, out = torch.ones(2, 4, requires_grad=True), torch.empty(0)
+    with assay.capture(tmp_path, net, level=level, mode=mode) as capture:
+        net(x).sum().backward()
+        for tensor in (x.detach(), *net.parameters(), x.grad,
+                       net.weight.grad):
+            memory = tensor.untyped_storage()
+            size = memory.nbytes()
+            memory.resize_(0)
+            memory.resize_(size)
+        torch.add(torch.ones(3), 1, out=out)
+        torch.add(torch.ones(9), 1, out=out.resize_(0))
+    assert out.shape == (9,) and not capture.faults
