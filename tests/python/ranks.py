@@ -27,7 +27,7 @@ def run(function, folder: pathlib.Path, world_size: int = 2) -> list:
     module = pathlib.Path(function.__code__.co_filename).stem
     result = subprocess.run(
         [sys.executable, __file__, module, function.__name__, str(folder),
-         str(world_size)], capture_output=True, text=True, timeout=120,
+         str(world_size)], capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(
             [str(HERE), str(PACKAGE)])})
     assert result.returncode == 0, result.stderr + result.stdout
@@ -36,7 +36,9 @@ def run(function, folder: pathlib.Path, world_size: int = 2) -> list:
 
 
 def _rank(function, rank: int, world_size: int, folder: pathlib.Path) -> None:
+    import faulthandler
     import torch
+    faulthandler.dump_traceback_later(240, exit=True)  # it hangs
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/rendezvous", rank=rank,

@@ -18,16 +18,15 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.capture.functions import NAMESPACES
+from assay.capture.guards import THREAD, is_compiling
 from assay.capture.leaves import arguments, leaves, results
-from assay.capture.recorder import Recorder, THREAD
+from assay.capture.recorder import Recorder
 
 Tensor = torch.Tensor
 
 # collectives.py sees communication, and reads results when they are there.
 _OTHERS = ("c10d", "_c10d_functional", "_c10d_functional_autograd",
            "c10d_functional", "profiler", "prim")
-
-is_compiling = torch.compiler.is_compiling
 
 
 class _Operator:

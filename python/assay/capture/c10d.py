@@ -106,16 +106,35 @@ class Caller:
     def __init__(self) -> None:
         self.names: list[str] = []  # innermost first
         self.reduction: Optional[str] = None
+        self.group: Any = None
+        self._asynchronous: Optional[bool] = None
         frame = sys._getframe(1)
         while frame is not None:
             module = frame.f_globals.get("__name__", "")
             if module in _PYTHON:
                 self.names.append(frame.f_code.co_name)
-                if self.reduction is None:
-                    self.reduction = _reduction(frame.f_locals)
+                self._look_at(frame.f_locals)
             elif not module.startswith(("torch.", "assay.")):
                 return
             frame = frame.f_back
+
+    def _look_at(self, variables: dict) -> None:
+        """What c10d's operators do not tell Python in this torch: of the
+        reduction none does, of the group those before 2.2 or so do not."""
+        if self.reduction is None:
+            self.reduction = _reduction(variables)
+        if self.group is None:
+            found = variables.get("group")
+            if isinstance(found, torch.distributed.ProcessGroup):
+                self.group = found
+        if self._asynchronous is None:
+            self._asynchronous = variables.get("async_op")
+
+    @property
+    def waits(self) -> bool:
+        """Whether the call is waited for before torch.distributed returns."""
+        return self._asynchronous is False or any(
+            name in POINT_TO_POINT for name in self.names)
 
     @property
     def of_objects(self) -> bool:
@@ -148,14 +167,17 @@ def _reduction(variables: dict) -> Optional[str]:
 class Group:
     """A process group, by the numbers that its ranks have in the job."""
 
-    def __init__(self, boxed: Any) -> None:
+    def __init__(self, boxed: Any, caller: Caller) -> None:
         """boxed: the group as c10d operators take it."""
         self.id, self.ranks = "", []
         distributed = torch.distributed
         unbox = getattr(distributed.ProcessGroup, "unbox", None)
-        if unbox is None:
+        if unbox is not None:
+            group = unbox(boxed)
+        elif caller.names:
+            group = caller.group or distributed.group.WORLD
+        else:  # C++ made the call, and this torch does not say with whom
             return
-        group = unbox(boxed)
         self.id = str(getattr(group, "group_name", ""))
         try:
             self.ranks = list(distributed.get_process_group_ranks(group))

@@ -63,8 +63,8 @@ class _Exchange:
         self.recorder, self.kind = recorder, kind
         self.arguments = arguments
         self.api = f"i{kind.api}" if caller.immediate(kind.api) else kind.api
-        self.reduction = caller.reduction
-        self.group = Group(arguments.get("process_group"))
+        self.caller = caller
+        self.group = Group(arguments.get("process_group"), caller)
         self.op = -1
         self.stem = f"Distributed.{self.api}"
         self._results: list[tuple[str, Tensor]] = []
@@ -88,8 +88,9 @@ class _Exchange:
             argument, place = kind.gives
             recorder.leaves(self.op, "input", tensors_at(
                 kind, self.arguments, argument, f"input.{place}"))
-        if self.reduction and "reduce_op" in self.arguments:
-            self._value("op", "torch.distributed.ReduceOp", self.reduction)
+        reduction = self.caller.reduction
+        if reduction and "reduce_op" in self.arguments:
+            self._value("op", "torch.distributed.ReduceOp", reduction)
         if root is not None:
             self._value(kind.root[1], "int", str(root))
         for name in kind.values:
@@ -115,12 +116,13 @@ class _Exchange:
         """The call returned; its results may take longer."""
         boxed = result[-1] if isinstance(result, (tuple, list)) else result
         unbox = getattr(torch.distributed.Work, "unbox", None)
-        if unbox is None:
-            self.arrived("this torch does not tell when a call is complete")
-            return
-        work = unbox(boxed)
-        self.recorder.in_flight.add(
-            work, functools.partial(self.arrived, work=work))
+        in_flight = self.recorder.in_flight
+        if unbox is not None:
+            in_flight.add(unbox(boxed), self.arrived)
+        elif self.caller.waits:
+            in_flight.add_next(self.arrived)
+        else:
+            self.arrived("this torch does not tell when it is complete", None)
 
     def raised(self, error: BaseException) -> None:
         """The call failed."""
@@ -128,7 +130,7 @@ class _Exchange:
             self.recorder.leaves(self.op, "output", [
                 ("output.raised", f"{type(error).__name__}: {error}")])
 
-    def arrived(self, why_not: str, work: Any = None) -> None:
+    def arrived(self, why_not: str, work: Any) -> None:
         """Records the results, or why there are none."""
         recorder = self.recorder
         if not recorder.alive:

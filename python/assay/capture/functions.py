@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from assay.capture import mode_stack
 from assay.capture.calls import Call
-from assay.capture.recorder import Recorder, THREAD
+from assay.capture.guards import THREAD, is_compiling
+from assay.capture.recorder import Recorder
 
 # Reads of a tensor's description or address, and plumbing: no operator.
 _NO_OPERATORS = frozenset("""
@@ -74,9 +75,6 @@ def kind_of(function: Callable) -> Kind:
             return prefix, name[len(beginning):]
     namespace, _, rest = name.partition(".")
     return NAMESPACES.get(namespace, namespace), rest or namespace
-
-
-is_compiling = torch.compiler.is_compiling
 
 
 class FunctionMode(TorchFunctionMode):

@@ -73,6 +73,9 @@ class Guard:
         return True
 
 
+# Whether torch.compile() traces the caller; torch 2.1 does not tell.
+is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)
+
 _no_functions = torch._C.DisableTorchFunction
 _dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
 _tracing = (getattr(torch._C, "_get_tracing_state", None)

@@ -7,6 +7,8 @@ from typing import Any, Callable
 
 from assay.capture.leaves import leaves, tensors_in
 
+Arrived = Callable[[str, Any], None]
+
 
 class InFlight:
     """Hands on the results of calls once they are complete: when the program
@@ -16,20 +18,29 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self.calls: dict[int, tuple[Any, Callable[[str], None]]] = {}
+        self.calls: dict[int, tuple[Any, Arrived]] = {}
+        self._next = threading.local()
         self._lock = threading.RLock()
 
-    def add(self, work: Any, arrived: Callable[[str], None]) -> None:
-        """arrived(""): results can be read; else why they cannot."""
+    def add(self, work: Any, arrived: Arrived) -> None:
+        """arrived("", work): results can be read; else why they cannot."""
         with self._lock:
             self.calls[id(work)] = work, arrived
+
+    def add_next(self, arrived: Arrived) -> None:
+        """The same of the call that this thread waits for next."""
+        self._next.arrived = arrived
 
     def waited(self, work: Any) -> None:
         """The program has waited for a call, perhaps for one of ours."""
         with self._lock:
             found = self.calls.pop(id(work), None)
+        arrived = getattr(self._next, "arrived", None)
         if found is not None:
-            found[1]("")
+            found[1]("", work)
+        elif arrived is not None:
+            self._next.arrived = None
+            arrived("", work)
 
     def poll(self) -> None:
         """Hands on what is complete by now."""
@@ -37,16 +48,16 @@ class InFlight:
             ready = [key for key, (work, _) in self.calls.items()
                      if is_complete(work)]
             found = [self.calls.pop(key) for key in ready]
-        for _, arrived in found:
-            arrived("")
+        for work, arrived in found:
+            arrived("", work)
 
     def end(self) -> None:
         """The step is over; what is not complete stays unknown."""
         self.poll()
         with self._lock:
             found, self.calls = list(self.calls.values()), {}
-        for _, arrived in found:
-            arrived("the call was not complete when the capture ended")
+        for work, arrived in found:
+            arrived("the call was not complete when the capture ended", work)
 
 
 def is_complete(work: Any) -> bool:

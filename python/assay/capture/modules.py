@@ -10,6 +10,7 @@ from typing import Any, Iterable, Optional, Union
 import torch
 
 from assay.capture.calls import Call
+from assay.capture.guards import is_compiling
 from assay.capture.leaves import utf8
 from assay.capture.recorder import Recorder
 from assay.capture.te_tensors import module_state
@@ -70,9 +71,6 @@ class _After(_Hook):
                  result: Any) -> None:
         if not is_compiling():
             self.hooks.after(self.stem, result)
-
-
-is_compiling = torch.compiler.is_compiling
 
 
 class ModuleHooks:
