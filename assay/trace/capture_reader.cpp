@@ -227,6 +227,8 @@ class CaptureReader {
       } else if (key == "unreadable") {
         r.is_tensor = true;
         set(json, r.unreadable);
+      } else if (key == "opaque") {
+        set(json, r.unreadable);
       } else if (key == "dtype") {
         r.is_tensor = true;
         set(json, r.facts.dtype_text);

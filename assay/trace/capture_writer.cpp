@@ -360,6 +360,10 @@ void CaptureWriter::value(const CaptureLeaf& leaf, std::string_view text) {
   if (!impl_->ignores()) impl_->plain(leaf, nullptr, "value", text);
 }
 
+void CaptureWriter::opaque(const CaptureLeaf& leaf, std::string_view why) {
+  if (!impl_->ignores()) impl_->plain(leaf, nullptr, "opaque", why);
+}
+
 void CaptureWriter::unreadable(const CaptureLeaf& leaf, const SideFacts& facts,
                                std::string_view why) {
   if (!impl_->ignores()) impl_->plain(leaf, &facts, "unreadable", why);

@@ -90,6 +90,9 @@ class CaptureWriter {
   // of its work is the thread's. Its owner is let go there.
   void owned_tensor(const CaptureLeaf& leaf, Tensor tensor, bool requires_grad);
   void value(const CaptureLeaf& leaf, std::string_view text);
+  // A leaf that is no tensor and of which only the type is known: why, in one
+  // line. It never matches.
+  void opaque(const CaptureLeaf& leaf, std::string_view why);
   // A tensor whose elements cannot be had: why, in one line.
   void unreadable(const CaptureLeaf& leaf, const SideFacts& facts,
                   std::string_view why);

@@ -163,6 +163,15 @@ void bind_capture(nb::module_& m) {
           nb::arg("op"), nb::arg("role"), nb::arg("leaf"), nb::arg("type"),
           nb::arg("text"))
       .def(
+          "opaque",
+          [](CaptureWriter& self, std::uint32_t op, const std::string& role,
+             std::string leaf, std::string type, const std::string& why) {
+            self.opaque(leaf_of(op, role, std::move(leaf), std::move(type)),
+                        why);
+          },
+          nb::arg("op"), nb::arg("role"), nb::arg("leaf"), nb::arg("type"),
+          nb::arg("why"))
+      .def(
           "unreadable",
           [](CaptureWriter& self, std::uint32_t op, const std::string& role,
              std::string leaf, const std::string& dtype,

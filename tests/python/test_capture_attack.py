@@ -4,13 +4,17 @@ what it watches."""
 from __future__ import annotations
 
 import ctypes
+import datetime
+import decimal
+import functools
+import pathlib
 
 import numpy as np
 import pytest
 import torch
 
 import assay
-from capturing import lines
+from capturing import compared, lines
 
 SHAPE = (256, 1024)
 PLACE = (200, 7)  # one element: no sample would find it
@@ -183,3 +187,58 @@ def test_tensors_that_were_captured_can_be_resized(tmp_path, level, mode):
         torch.add(torch.ones(3), 1, out=out)
         torch.add(torch.ones(9), 1, out=out.resize_(0))
     assert out.shape == (9,) and not capture.faults
+
+
+class Takes(torch.nn.Module):
+    """Takes an argument that is no tensor."""
+
+    def forward(self, value):
+        return None
+
+
+class Opaque:
+    def __init__(self, value) -> None:
+        self.value = value
+
+
+def partial(value):
+    return functools.partial(max, value, default=value)
+
+
+# Two values of one type: the program must tell them apart, or say that it
+# did not compare them.
+PAIRS = {
+    "negative zero": (0.0, -0.0, 1), "neighbours": (0.1, 0.1 + 2e-17, 1),
+    "integers": (2**70, 2**70 + 1, 1),
+    "integers of many digits": (10**5000, 10**5000 + 1, 1),
+    "ends of long texts": ("a" * 2000 + "b", "a" * 2000 + "c", 1),
+    "bytes": (b"a", b"b", 1), "range": (range(3), range(4), 1),
+    "sets": ({1, 2}, {1, 3}, 1), "partial": (partial(1), partial(2), 1),
+    "frozen sets": (frozenset("ab"), frozenset("ac"), 1),
+    "decimal": (decimal.Decimal("0.1"), decimal.Decimal("0.2"), 1),
+    "paths": (pathlib.Path("a"), pathlib.Path("b"), 1),
+    "times": (datetime.timedelta(1), datetime.timedelta(2), 1),
+    "arrays": (np.zeros(3), np.ones(3), 1),
+    "generators": (torch.Generator().manual_seed(1),
+                   torch.Generator().manual_seed(2), 1),
+    "functions": (torch.relu, torch.neg, 1),
+    "objects": (Opaque(1), Opaque(2), 4),
+    "iterators": (iter("a"), iter("b"), 4),
+    "lambdas": (lambda x: x, lambda x: -x, 4),
+    "sets of objects": ({Opaque(1)}, {Opaque(2)}, 4),
+    "arrays of objects": (np.array([None, 1]), np.array([None, 2]), 4),
+    "modules": (torch.nn.ReLU(), torch.nn.ReLU(), 4),
+}
+
+
+@pytest.mark.parametrize("mode", ["statistics", "overflow"])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_values_that_differ_are_no_match(tmp_path, kind, mode):
+    first, second, code = PAIRS[kind]
+    for folder, value in (("a", first), ("b", second), ("c", first)):
+        with assay.capture(tmp_path / folder, net := Takes(), level="module",
+                           mode=mode) as capture:
+            net(value)
+        assert capture.faults == []
+    assert compared(tmp_path / "a", tmp_path / "b") == code
+    assert compared(tmp_path / "a", tmp_path / "c") == (4 if code == 4 else 0)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
+import decimal
 import enum
+import fractions
+import functools
+import hashlib
 import json
+import pathlib
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
@@ -15,7 +21,7 @@ Tensor = torch.Tensor
 MAX_DEPTH = 32
 # More leaves than any call has whose leaves mean something.
 MAX_LEAVES = 10_000
-# Longer texts say their length instead of their end.
+# Longer texts say their length and a hash instead of their end.
 MAX_TEXT = 1000
 
 
@@ -132,11 +138,12 @@ _SCALARS: dict[type, Callable[[Any], tuple[str, str]]] = {
 }
 
 
-def described(value: Any) -> tuple[str, str]:
+def described(value: Any) -> tuple[str, Optional[str]]:
     """(type, text) of a leaf that is no tensor; never fails, never long.
 
-    Of objects that nobody knows only the class: their repr may hold an
-    address, and would differ from run to run.
+    Of objects that nobody knows only the class, and None: their repr may hold
+    an address and differ from run to run, and what two of them hold cannot be
+    told apart.
     """
     kind = type(value)
     known = _SCALARS.get(kind)
@@ -147,25 +154,59 @@ def described(value: Any) -> tuple[str, str]:
         name, text = known(value)
     except ValueError:  # an integer of more digits than Python prints
         name, text = kind.__name__, hex(value)
-    except Exception as error:  # of a class of the user's
-        name, text = kind.__name__, f"({type(error).__name__})"
+    except Exception:  # of a class of the user's
+        name, text = f"{kind.__module__}.{kind.__qualname__}", None
+    if text is None:
+        return utf8(name), None
     text = utf8(text)
     if len(text) > MAX_TEXT:
-        text = f"{text[:MAX_TEXT]}... ({len(text)} characters)"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = (f"{text[:MAX_TEXT]}... ({len(text)} characters, "
+                f"SHA-256 {digest}...)")
     return utf8(name), text
 
 
-def _text_of_unknown(value: Any) -> str:
+# Values whose str() says everything of them.
+_WRITTEN = (range, pathlib.PurePath, decimal.Decimal, fractions.Fraction,
+            datetime.date, datetime.time, datetime.timedelta,
+            torch.memory_format, torch.layout, torch.qscheme)
+
+
+def _text_of_unknown(value: Any) -> Optional[str]:
     if isinstance(value, enum.Enum):
         return value.name
     for base, text in ((int, int.__repr__), (float, float.__repr__),
                        (str, str.__str__)):
         if isinstance(value, base):  # of a class of its own
             return text(value)
-    if isinstance(value, (torch.memory_format, torch.layout)):
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, _WRITTEN):
         return str(value)
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+    kind = type(value)
+    if kind.__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         return repr(value.item())
-    if callable(value) and hasattr(value, "__qualname__"):
+    if isinstance(value, (set, frozenset)):
+        return _joined(value, sort=True)
+    if isinstance(value, functools.partial):
+        return _joined((value.func, *value.args, *(
+            item for pair in sorted(value.keywords.items()) for item in pair)))
+    if isinstance(value, torch.Generator):
+        return f"seed {value.initial_seed()}"
+    if isinstance(getattr(kind, "__members__", None), dict):
+        return str(value.name)  # an enumeration of C++
+    if callable(value) and "<lambda>" not in getattr(
+            value, "__qualname__", "<lambda>"):
         return str(value.__qualname__)
-    return ""
+    return None
+
+
+def _joined(values: Iterable[Any], sort: bool = False) -> Optional[str]:
+    """Texts of plain values; None where one of them is none."""
+    texts = []
+    for value in values:
+        kind, text = described(value)
+        if text is None or isinstance(value, Tensor):
+            return None
+        texts.append(f"{kind} {text}")
+    return json.dumps(sorted(texts) if sort else texts)

@@ -136,7 +136,8 @@ class _Calls:
         self._writer = writer
         self._open: dict[int, _Call] = {}
         self._carried = False  # a gradient that came in was not finite
-        for name in ("stack", "forget", "unreadable", "flush", "close"):
+        for name in ("stack", "forget", "opaque", "unreadable", "flush",
+                     "close"):
             setattr(self, name, getattr(writer, name))
 
     @property

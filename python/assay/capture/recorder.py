@@ -205,9 +205,26 @@ class Recorder:
             elif is_storage(leaf):
                 self._storage(op, role, path, leaf)
             elif self.options.values:
-                kind, text = described(leaf)
-                with self.lock:
-                    self.writer.value(op, role, path, kind, text)
+                self._value(op, role, path, leaf)
+
+    def _value(self, op: int, role: str, path: str, leaf: Any) -> None:
+        kind, text = described(leaf)
+        with self.lock:
+            if text is not None:
+                self.writer.value(op, role, path, kind, text)
+            elif kind == "numpy.ndarray":
+                self._array(op, role, path, leaf)
+            else:
+                self.writer.opaque(op, role, path, kind,
+                                   f"a {kind} is not compared")
+
+    def _array(self, op: int, role: str, path: str, array: Any) -> None:
+        try:
+            view, dtype = host_view(array)
+            self.writer.tensor(op, role, path, view, "numpy.ndarray",
+                               False, dtype)
+        except Unreadable as error:
+            self.writer.opaque(op, role, path, "numpy.ndarray", str(error))
 
     def value(self, op: int, role: str, path: str, kind: str,
               text: str) -> None:
