@@ -98,9 +98,7 @@ class CaptureReader {
     }
     file->check_intact();
     if (line_ == 0 || !header_seen_) refuse("no header in the first line");
-    if (!ended_)
-      warn("has no end: the run was stopped before the step was over, after " +
-           std::to_string(trace_.records.size()) + " records");
+    if (!ended_) add_missing_end();
     trace_.loader =
         std::make_shared<CaptureLoader>(directory_, std::move(places_));
   }
@@ -124,6 +122,25 @@ class CaptureReader {
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(Code::kRefused,
                 path_ + ":" + std::to_string(line_) + ": " + what);
+  }
+  // Two runs that were stopped at the same place agree in what they have, but
+  // not in all of the step: a row that never matches stands for the rest.
+  void add_missing_end() {
+    const std::string why =
+        "has no end: the run was stopped before the step was over, after " +
+        std::to_string(trace_.records.size()) + " records";
+    warn(why);
+    Op op;
+    op.name = "the rest of the step";
+    Record rest;
+    rest.op = static_cast<std::uint32_t>(trace_.ops.size());
+    rest.is_tensor = true;
+    rest.role = Role::kTensor;
+    rest.leaf = "tensor";
+    rest.unreadable = std::string(kCaptureFile) + " " + why;
+    of_.push_back({static_cast<std::uint32_t>(trace_.records.size())});
+    trace_.ops.push_back(std::move(op));
+    trace_.records.push_back(std::move(rest));
   }
   void warn(const std::string& what) {
     trace_.warnings.push_back(path_ + " " + what);

@@ -242,3 +242,31 @@ def test_values_that_differ_are_no_match(tmp_path, kind, mode):
         assert capture.faults == []
     assert compared(tmp_path / "a", tmp_path / "b") == code
     assert compared(tmp_path / "a", tmp_path / "c") == (4 if code == 4 else 0)
+
+
+def sliced(folder, tensor, slices):
+    with assay.capture(folder, level="api", slices=slices):
+        torch.neg(tensor)
+    return folder
+
+
+def test_parts_are_compared_with_the_same_parts_alone(tmp_path):
+    ones = torch.ones(4, 4)
+    first = sliced(tmp_path / "a", ones, ["0:2"])
+    assert compared(first, sliced(tmp_path / "b", ones, ["0:2"])) == 0
+    assert compared(first, sliced(tmp_path / "c", ones, ["2:4"])) == 1
+    # The rows that were left out are not there on one side.
+    assert compared(first, sliced(tmp_path / "d", ones[:3], ["0:2"])) == 1
+    assert compared(first, sliced(tmp_path / "e", ones[:2], ["0:2"])) == 4
+    assert compared(first, sliced(tmp_path / "f", ones[:2], None)) == 4
+
+
+def test_two_runs_that_were_stopped_alike_are_no_match(tmp_path):
+    for name in "ab":
+        with assay.capture(tmp_path / name, level="api"):
+            torch.neg(torch.ones(3))
+        file = tmp_path / name / "step0/rank0/trace.jsonl"
+        whole = file.read_text().splitlines(keepends=True)
+        assert '"end":true' in whole[-1]
+        file.write_text("".join(whole[:-1]))
+    assert compared(tmp_path / "a", tmp_path / "b") == 4

@@ -374,8 +374,10 @@ TEST(Capture, IsReadableAfterAKill) {
   const Trace t = read(dir.path() / "t");
   ASSERT_EQ(t.warnings.size(), 1u);
   EXPECT_THAT(t.warnings[0], HasSubstr("stopped before the step was over"));
-  ASSERT_EQ(t.records.size(), 1u);
+  ASSERT_EQ(t.records.size(), 2u);
   EXPECT_TRUE(same(t.loader->load(t.records[0]), x));
+  EXPECT_EQ(t.name(t.records[1]), "the rest of the step.tensor");
+  EXPECT_THAT(t.records[1].unreadable, HasSubstr("the run was stopped"));
 }
 
 TEST(Capture, AForkedChildWritesNothing) {
@@ -420,7 +422,9 @@ TEST(Capture, AFullDiskStopsTheTraceAndNothingElse) {
     }
   });
   EXPECT_EQ(WEXITSTATUS(status), 7);
-  EXPECT_EQ(read(dir.path() / "t").records.size(), 1u);
+  const Trace t = read(dir.path() / "t");
+  ASSERT_EQ(t.records.size(), 2u);
+  EXPECT_THAT(t.records[1].unreadable, HasSubstr("has no end"));
 }
 
 TEST(Capture, RefusesAFolderThatHasOne) {
@@ -462,7 +466,7 @@ class CaptureFile : public testing::Test {
 };
 
 // Cut anywhere: either refused (no header) or read with a warning, with the
-// records of the whole lines.
+// records of the whole lines and one that stands for the rest.
 TEST_F(CaptureFile, MayBreakOffAtAnyByte) {
   const std::size_t header = text_.find('\n') + 1;
   for (std::size_t size = 0; size < text_.size(); ++size) {
@@ -472,7 +476,9 @@ TEST_F(CaptureFile, MayBreakOffAtAnyByte) {
     } else {
       const Trace t = read(dir_.path() / "t");
       EXPECT_FALSE(t.warnings.empty()) << size;
-      EXPECT_LE(t.records.size(), 2u);
+      ASSERT_FALSE(t.records.empty());
+      EXPECT_LE(t.records.size(), 3u);
+      EXPECT_FALSE(t.records.back().unreadable.empty()) << size;
     }
   }
 }

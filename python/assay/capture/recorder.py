@@ -272,6 +272,8 @@ class Recorder:
         grad = bool(tensor.requires_grad)
         try:
             part = self._sliced(tensor)
+            if part.shape != tensor.shape:
+                self._tell_of_part(op, role, path, tensor)
             if part.device.type not in ("cpu", "meta"):
                 self._copies.push(
                     part, lambda array, dtype: self.writer.tensor(
@@ -320,6 +322,15 @@ class Recorder:
                 index[dimension] = part
                 tensor = tensor[tuple(index)]
         return tensor
+
+    def _tell_of_part(self, op: int, role: str, path: str,
+                      tensor: Tensor) -> None:
+        """Parts of tensors of other shapes, or other parts, are no match."""
+        parts = ", ".join(
+            f"{dimension}: {part.start}:{part.stop}:{part.step}"
+            for dimension, part in sorted(self.options.slices.items()))
+        self.writer.value(op, role, f"{path}.part", "str",
+                          f"{parts} of {list(tensor.shape)}")
 
     def save(self, value: Any, name: str) -> None:
         """A value of the user's; its gradient too, once it arrives."""
