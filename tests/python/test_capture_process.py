@@ -3,6 +3,7 @@ can be read, and children write nothing."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -10,9 +11,11 @@ import subprocess
 import sys
 import textwrap
 import warnings
+import weakref
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset
 
 import assay
@@ -202,3 +205,28 @@ def test_workers_of_a_data_loader(tmp_path, way):
     found = unchanged(tmp_path, run, net)
     assert "Module.Linear.forward.1.output.0" in found
     assert "Tensor.neg.0.forward.output.0" not in found  # the workers'
+
+
+def test_a_captured_step_is_let_go_of(tmp_path):
+    """Of checkpointing too, which leaves the second run by an exception."""
+    net = torch.nn.Linear(4, 4)
+
+    def block(x):
+        return torch.nn.functional.layer_norm(net(x).tanh() * 2, (4,))
+
+    with assay.capture(tmp_path, net) as capture:
+        x = torch.ones(2, 4, requires_grad=True)
+        checkpoint(block, x, use_reentrant=False).sum().backward()
+        recorder = weakref.ref(capture._recorder)
+    del capture, x
+    gc.collect()
+    assert recorder() is None
+
+
+def test_nothing_is_said_at_the_end_of_a_program(tmp_path):
+    """Though the graph of `loss`, and the hooks in it, are alive there."""
+    done = child("""
+        with assay.capture(path, net):
+            loss = train()
+        """, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -78,6 +78,7 @@ class Call:
 
     def raised(self, error: Optional[BaseException]) -> None:
         """Records that there are no results, and why."""
+        self.edges = {}  # nodes that hold this call: never collected
         why = ("the call was left" if error is None else
                f"{type(error).__name__}: {error}")
         if self.op >= 0:
