@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import warnings
 
 import pytest
 import torch
@@ -304,11 +305,33 @@ def test_everything_is_put_back(tmp_path):
     ({"include": [3]}, "include: 3 is no pattern"),
     ({"level": "module"}, "model: level 'module' needs one"),
     ({"queue_bytes": 0}, "queue_bytes: 0"),
-    ({"nonsense": 1}, "nonsense"),
+    ({"nonsense": 1}, "nonsense: no such argument; there are first_step, "),
+    ({"model": "net"}, "model: str, expected a torch.nn.Module or a list"),
+    ({"model": 3}, "model: int, expected a torch.nn.Module"),
+    ({"model": [None]}, "model: NoneType, expected a torch.nn.Module"),
+    ({"model": torch.optim.SGD([torch.ones(1)])}, "model: SGD, expected"),
 ])
 def test_arguments_that_cannot_be_meant(tmp_path, arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         assay.capture(tmp_path, **arguments)
+
+
+def test_a_path_that_is_none():
+    with pytest.raises(TypeError, match="path: Linear, expected the folder"):
+        assay.capture(torch.nn.Linear(2, 2), "run")
+
+
+def test_a_model_that_is_forgotten_is_missed(tmp_path):
+    with pytest.warns(RuntimeWarning, match="no model was given") as said:
+        with assay.Capture(tmp_path) as watch:
+            for _ in range(2):
+                torch.ones(2).neg()
+                watch.step()
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with assay.capture(tmp_path / "api", level="api"):
+            torch.ones(2).neg()
 
 
 def test_a_trace_is_not_written_over(tmp_path):

@@ -390,6 +390,8 @@ def test_mistakes_are_said_at_once(tmp_path):
         assay.watch(model, optimizer, every=0)
     with pytest.raises(ValueError, match="no module is named 'layer.*'"):
         assay.watch(model, optimizer, activations=["layer.*"])
+    with pytest.raises(TypeError, match=r"optimizer: Gpt has no step\(\)"):
+        assay.watch(optimizer, model)
     assert hooks_of(model) == 0
 
 

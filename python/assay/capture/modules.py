@@ -29,12 +29,13 @@ def numbered(models: Models) -> list[tuple[str, Module]]:
         return own()
     if isinstance(models, Module):
         return [("", models)]
-    found = list(enumerate(models))
-    for _, model in found:
+    listed = isinstance(models, Iterable) and not isinstance(models, str)
+    found = list(models) if listed else [models]
+    for model in found:
         if not isinstance(model, Module):
             raise TypeError(f"model: {type(model).__name__}, expected a "
                             "torch.nn.Module or a list of them")
-    return [(str(i), model) for i, model in found]
+    return [(str(i), model) for i, model in enumerate(found)]
 
 
 def named_modules(models: Models) -> list[tuple[str, Module]]:

@@ -114,8 +114,13 @@ class Options:
                 include: Any = None, exclude: Any = None, slices: Any = None,
                 stacks: bool = True, backward: bool = True,
                 stop_after: int = 1,
-                queue_bytes: int = 256 << 20) -> "Options":
+                queue_bytes: int = 256 << 20, **unknown: Any) -> "Options":
         """Raises ValueError naming the argument that cannot be meant."""
+        for name in unknown:
+            raise TypeError(f"{name}: no such argument; there are first_step, "
+                            + ", ".join(f.name for f in
+                                        dataclasses.fields(cls)
+                                        if f.name != "values"))
         if stop_after < 1:
             raise ValueError(f"stop_after: {stop_after}, expected 1 or more")
         if queue_bytes < 1:

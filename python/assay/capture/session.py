@@ -16,7 +16,7 @@ from assay.capture import guards, mode_stack
 from assay.capture.aten import AtenMode
 from assay.capture.collectives import Collectives
 from assay.capture.functions import FunctionMode
-from assay.capture.modules import ModuleHooks, Models
+from assay.capture.modules import ModuleHooks, Models, numbered
 from assay.capture.optimizer import OptimizerHooks, ScalerHooks
 from assay.capture.options import Options
 from assay.capture.ranks import folder, rank, settle, world_size
@@ -54,7 +54,7 @@ class Capture:
     argument that cannot be meant; a folder that holds a trace already is an
     error: nothing is written over.
 
-    model: a module or a list of them; None sees functions alone.
+    model: a module or a list of them; without one only functions are seen.
     level: "module", "api" (functions), "mix" (both) or "aten".
     mode: "statistics", "tensor", "hash", or "overflow".
     ranks, steps: numbers, [0, 2], "4-6"; others are not captured.
@@ -69,13 +69,17 @@ class Capture:
                  **options: Any) -> None:
         if _reserved is not None and not isinstance(self, _reserved[0]):
             raise RuntimeError(_reserved[1])
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path: {type(path).__name__}, expected the "
+                            "folder that the trace goes to")
         self.path = pathlib.Path(path)
         self.options = Options.checked(**options)
         if model is None and self.options.level == "module":
             raise ValueError("model: level 'module' needs one")
         if not (model is None or isinstance(model, torch.nn.Module)
                 or hasattr(model, "numbered")):
-            model = list(model)  # a generator can be read once
+            # A generator can be read once.
+            model = [module for _, module in numbered(model)]
         self._model = model
         self._faults: list[str] = []
         self._told = False
@@ -136,6 +140,9 @@ class Capture:
             self._hooks = ModuleHooks(recorder, self._model,
                                       self.options.modules, self._key)
         self._tell_of(self._hooks.unseen)
+        if self._model is None and self.options.level == "mix":
+            self._tell("no model was given: functions are seen, modules are "
+                       "not (level 'api' is that without this warning)")
         for make in (lambda: Collectives(recorder),
                      lambda: OptimizerHooks(recorder, self._model,
                                             self._hooks),
@@ -239,13 +246,18 @@ class Capture:
         return "cpu"
 
     def _tell_of(self, unseen: list[str]) -> None:
-        if not unseen or self._told:
+        if not unseen:
             return
-        self._told = True
         some = ", ".join(unseen[:3]) + (", ..." if unseen[3:] else "")
-        warn(f"torch.compile or TorchScript runs {some}: modules in there "
-             "are not seen, and functions as far as the compiled code calls "
-             "them")
+        self._tell(f"torch.compile or TorchScript runs {some}: modules in "
+                   "there are not seen, and functions as far as the compiled "
+                   "code calls them")
+
+    def _tell(self, text: str) -> None:
+        """Warns, of one thing a capture."""
+        if not self._told:
+            self._told = True
+            warn(text)
 
     def _close(self) -> None:
         recorder, self._recorder = self._recorder, None

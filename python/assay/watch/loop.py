@@ -48,6 +48,9 @@ class Watch:
                  loss: Callable[[], Any] | None = None, scaler: Any = None,
                  tokens_per_step: int | None = None, updates: bool = True,
                  step: int | None = None) -> None:
+        if not callable(getattr(optimizer, "step", None)):
+            raise TypeError(f"optimizer: {type(optimizer).__name__} has no "
+                            "step()")
         if every < 1:
             raise ValueError(f"every: {every}, expected 1 or more")
         self.every, self.path = every, of_rank(path, rank(), world_size())
