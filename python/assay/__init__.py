@@ -18,7 +18,7 @@ _EXPORTS = {
     "Error": "assay._core",
     "OverflowStop": "assay.capture.overflow",
     "capture": "assay.capture",
-    "check_determinism": "assay.determinism",
+    "check_determinism": "assay.determinism.check",
     "compare": "assay.pairs",
     "error_stats": "assay.pairs",
     "host_random": "assay.random.host",
@@ -41,6 +41,19 @@ def _library() -> types.ModuleType:
         "`pip install .` in the source tree builds it", name="assay._core")
 
 
+def _found(home: str, name: str):
+    if home == "assay._core":
+        return getattr(_library(), name)
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+    raise ModuleNotFoundError(
+        f"assay.{name} needs torch, which {sys.executable} does not have",
+        name="torch")
+
+
 def __getattr__(name: str):
     if name == "_core":
         return _library()
@@ -49,9 +62,7 @@ def __getattr__(name: str):
     home = _EXPORTS.get(name)
     if home is None:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    module = (_library() if home == "assay._core" else
-              importlib.import_module(home))
-    value = getattr(module, name)
+    value = _found(home, name)
     setattr(sys.modules[__name__], name, value)
     return value
 

@@ -394,6 +394,20 @@ def test_the_command_says_why_a_script_failed(command, tmp_path):
     assert "Traceback" in result.stderr
 
 
+def test_a_python_without_torch_is_named(tmp_path):
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    (tmp_path / "train.py").write_text("import torch")
+    done = subprocess.run(
+        [ASSAY, "determinism", "train.py"], cwd=tmp_path, text=True,
+        capture_output=True, env={**os.environ, "ASSAY_PYTHON": str(bare)})
+    assert done.returncode == 3
+    assert re.fullmatch(r"assay: train.py: run 1 failed: \S+ has no torch; "
+                        r"\$ASSAY_PYTHON names a Python that has\n",
+                        done.stderr)
+
+
 def test_a_script_that_computes_nothing_is_not_deterministic(
         command, tmp_path):
     (tmp_path / "train.py").write_text("print(1 + 1)")

@@ -30,6 +30,17 @@ def test_importing_the_package_imports_nothing_heavy():
     assert [name for name in modules if name.startswith("assay.")] == []
 
 
+@pytest.mark.parametrize("name", ["capture", "Capture", "watch", "host_random",
+                                  "check_determinism", "save"])
+def test_what_needs_torch_says_so_where_there_is_none(name):
+    done = python(f"import sys; sys.modules['torch'] = None; import assay;"
+                  f"assay.{name}", PACKAGE, code_expected=1)
+    assert done.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: assay.{name} needs torch, which "
+        f"{sys.executable} does not have")
+    assert done.stderr.count("Traceback") == 1
+
+
 def test_the_version_is_that_of_the_project():
     import assay
     text = (ROOT / "CMakeLists.txt").read_text()

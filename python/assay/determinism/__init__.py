@@ -7,6 +7,12 @@ does not.
 
 from __future__ import annotations
 
-from assay.determinism.check import (Determinism, Parting, check_determinism)
-
 __all__ = ["Determinism", "Parting", "check_determinism"]
+
+
+def __getattr__(name: str):
+    # Where there is no torch, script.py is to say so.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from assay.determinism import check
+    return getattr(check, name)

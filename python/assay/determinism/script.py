@@ -8,6 +8,7 @@ is and how it ended: {"step": 2}, {"ended": "error", "why": ...}. Started by
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -67,6 +68,9 @@ class _Reporter:
 
 
 def _run(options: argparse.Namespace, say: _Reporter) -> str:
+    if importlib.util.find_spec("torch") is None:
+        raise SystemExit(f"{sys.executable} has no torch; $ASSAY_PYTHON names "
+                         "a Python that has")
     import assay
     from assay.determinism.watch import Enough, ScriptWatch
     if options.seed is not None:
