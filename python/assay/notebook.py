@@ -26,9 +26,9 @@ def _number(value: Any) -> str:
 def _side_text(side: Any) -> str:
     if side is None:
         return "missing"
-    if side.value is not None:
-        return side.value
-    return f"{side.dtype} {list(side.shape)}"
+    if side.dtype or side.value is None:
+        return f"{side.dtype} {list(side.shape)}"
+    return side.value
 
 
 def _sides_text(row: Any) -> str:
@@ -105,7 +105,8 @@ def comparison_html(found: Any) -> str:
     parts = [f"<div>{_verdict(found.verdict)}{_first(found)}</div>",
              f"<div>{counts} &nbsp; standard "
              f"{html.escape(found.standard)}</div>"]
-    rows = sorted(found.rows, key=lambda row: _ORDER.index(row.verdict))
+    rows = sorted(found.rows, key=lambda row: (
+        _ORDER.index(row.verdict), row.origin == "inherited"))
     several = len({_place(row) for row in rows}) > 1
     parts.append(_table(
         ("verdict", *(["step/rank"] if several else []), "name", "tensors",

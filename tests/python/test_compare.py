@@ -357,6 +357,19 @@ def test_notebook_tables_put_first_what_differs():
     assert "20 more in .rows" in page
 
 
+def test_notebook_tables_put_the_origin_before_what_inherits(dumps):
+    page = assay.compare(dumps / "golden", dumps / "target")._repr_html_()
+    assert page.index(">born</b>") < page.index(">inherited</b>")
+
+
+def test_notebook_tables_say_what_a_tensor_with_infinities_is(tmp_path):
+    for run, shift in (("a", 0), ("b", 1)):
+        with assay.capture(tmp_path / run, level="api", mode="tensor"):
+            torch.tensor([-float("inf"), 2.0]) + shift
+    page = assay.compare(tmp_path / "a", tmp_path / "b")._repr_html_()
+    assert ">float32 [2]<" in page and "{" not in page
+
+
 # Paths.
 
 def test_traces(dumps):
