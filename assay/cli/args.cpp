@@ -127,7 +127,7 @@ class DescribingArgs : public Args {
 
 using Commands = std::span<const std::unique_ptr<Command>>;
 
-// Where parsing stopped, in our words: `path` is the program and the group
+// Where parsing stopped, in our words: `path` is the program and the command
 // that was reached, `hint` says which verb is unknown, "" when none is.
 struct ParseContext {
   std::string path = "assay";
@@ -151,8 +151,8 @@ ParseContext parse_context(std::span<const std::string> arguments,
           near.empty() ? "" : fmt::format(", did you mean {}?", near));
       break;
     }
-    if (chosen->subcommands().empty()) break;
     context.path += " " + chosen->name();
+    if (chosen->subcommands().empty()) break;
     commands = chosen->subcommands();
     arguments = arguments.subspan(1);
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "assay/base/parallel.h"
@@ -189,7 +191,9 @@ class Comparer {
 
   void take_warnings(Trace& trace, std::string_view side) {
     for (const std::string& warning : trace.warnings) {
-      result_.warnings.push_back(fmt::format("{}: {}", side, warning));
+      std::string text = fmt::format("{}: {}", side, warning);
+      if (warned_.insert(text).second)  // not again for each step and rank
+        result_.warnings.push_back(std::move(text));
     }
   }
 
@@ -215,6 +219,7 @@ class Comparer {
   std::vector<bool> rule_used_;
   std::vector<Companion> baseline_, noise_;
   Comparison result_;
+  std::unordered_set<std::string> warned_;
   std::optional<std::size_t> first_;
   bool only_pair_ = false;
 };

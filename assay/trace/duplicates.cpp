@@ -88,9 +88,11 @@ void rename_duplicates(Trace& trace) {
   rename_ops(trace, renames);
   rename_leaves(trace, renames);
   if (renames.count == 0) return;
-  trace.warnings.push_back(std::to_string(renames.count) +
-                           " names occur more than once (" + renames.example +
-                           "); later ones are shown with #2 and up");
+  trace.warnings.push_back(
+      std::to_string(renames.count) +
+      (renames.count == 1 ? " name occurs" : " names occur") +
+      " more than once (" + renames.example +
+      "); later ones are shown with #2 and up");
 }
 
 void refuse_shared_files(Trace& trace) {

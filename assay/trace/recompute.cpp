@@ -182,7 +182,9 @@ void report(std::int64_t renamed, std::int64_t untied, Trace& trace) {
   if (untied > 0) {
     trace.warnings.push_back(
         std::to_string(untied) +
-        " recomputed calls could not be tied to their first run");
+        (untied == 1 ? " recomputed call could not be tied to its first run"
+                     : " recomputed calls could not be tied to their first "
+                       "run"));
   }
 }
 

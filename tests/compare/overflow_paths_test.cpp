@@ -12,6 +12,7 @@
 namespace assay::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -83,7 +84,19 @@ TEST(OverflowPaths, OnlyNamesNarrowIt) {
   EXPECT_THAT(found(r), ElementsAre("entered Torch.sub.0.forward input.0"));
   EXPECT_EQ(r.counts.records, 2);
   options.only = {"nothing"};
-  EXPECT_EQ(look(dir, options).verdict, Verdict::kIncomplete);
+  const OverflowReport none = look(dir, options);
+  EXPECT_EQ(none.verdict, Verdict::kIncomplete);
+  EXPECT_THAT(none.warnings, Contains("no record or operator fits --only"));
+}
+
+TEST(OverflowPaths, AWarningOfEveryStepIsGivenOnce) {
+  const TempDir dir;
+  const std::string same =
+      entry("Torch.abs.0.forward", leaf("2.0", "-1.0"), leaf("2.0", "0.0"));
+  for (const char* step : {"step0", "step1"})
+    dir.write(step + std::string("/rank0/dump.json"), dump(same + "," + same));
+  EXPECT_THAT(look(dir).warnings,
+              Contains(HasSubstr("more than once")).Times(1));
 }
 
 TEST(OverflowPaths, StatisticsThatAreNullAreNotLookedAt) {

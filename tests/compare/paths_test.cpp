@@ -201,6 +201,26 @@ TEST_F(Paths, AMapRuleOfNoUseIsAWarning) {
             std::string::npos);
 }
 
+TEST_F(Paths, AWarningOfEveryStepIsGivenOnce) {
+  std::string twice = dump(3);
+  const std::size_t begin = twice.find("\"Torch"), end = twice.size() - 2;
+  twice.insert(begin, twice.substr(begin, end - begin) + ",");
+  for (const char* run : {"g", "t"}) {
+    for (const char* step : {"/step0", "/step1"})
+      write(run + std::string(step) + "/rank0/dump.json", twice);
+  }
+  const Comparison result = compare_paths(path("g"), path("t"), {});
+  for (const std::string side : {"golden", "target"}) {
+    EXPECT_EQ(std::count_if(result.warnings.begin(), result.warnings.end(),
+                            [&](const std::string& warning) {
+                              return warning.starts_with(
+                                  side + ": 1 name occurs more than once");
+                            }),
+              1)
+        << side;
+  }
+}
+
 TEST(Resnet, ARealDumpMatchesItself) {
   const Comparison result =
       compare_paths(kResnet + "step0", kResnet + "step0", {});

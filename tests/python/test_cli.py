@@ -57,6 +57,12 @@ def test_exit_code_usage(assay, arguments):
     assert one_line(assay(*arguments, code=2).stderr)
 
 
+def test_wrong_usage_names_the_help_of_the_command(assay):
+    for command in ("compare", "determinism", "conform run"):
+        error = assay(*command.split(), "--bogus", code=2).stderr
+        assert f"(see assay {command} --help)" in error
+
+
 def test_unknown_names_suggest_the_near_one(assay, pair):
     assert "did you mean compare?" in assay("compre", "a", "b", code=2).stderr
     error = assay("compare", *pair, "--standard", "asay", code=2).stderr

@@ -89,7 +89,7 @@ TEST(Ptdbg, RepeatedRowsBothStay) {
   EXPECT_EQ(names(trace),
             (std::vector<std::string>{"Functional.f.0.forward.input.0",
                                       "Functional.f.0.forward.input.0#2"}));
-  EXPECT_TRUE(warns(trace, "occur more than once"));
+  EXPECT_TRUE(warns(trace, "1 name occurs more than once"));
 }
 
 TEST(Ptdbg, BinaryPicklesAreNeverLoaded) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "assay/base/error.h"
@@ -90,6 +91,10 @@ class Finder {
   }
 
   void warn(std::string warning) {
+    // Sides are runs of one program: what is said of both is said once.
+    for (const std::string_view side : {"golden: ", "target: "}) {
+      if (warning.starts_with(side)) warning.erase(0, side.size());
+    }
     auto& all = out_.warnings;
     if (std::find(all.begin(), all.end(), warning) == all.end())
       all.push_back(std::move(warning));

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "assay/base/error.h"
@@ -75,8 +77,9 @@ class Finder {
   void add(StepSearch& search, Trace trace) {
     steps_.insert(trace.step);
     ranks_.insert(trace.rank);
-    out_.warnings.insert(out_.warnings.end(), trace.warnings.begin(),
-                         trace.warnings.end());
+    for (const std::string& warning : trace.warnings) {
+      if (warned_.insert(warning).second) out_.warnings.push_back(warning);
+    }
     if (trace.records.empty())
       out_.warnings.push_back(trace.path.string() +
                               ": the trace has no records");
@@ -103,6 +106,8 @@ class Finder {
     out_.ranks.assign(ranks_.begin(), ranks_.end());
     out_.interrupted = options_.stop && options_.stop->load();
     out_.bytes = bytes_;
+    if (counts.records == 0 && !options_.only.empty())
+      out_.warnings.push_back("no record or operator fits --only");
     if (out_.first) {
       out_.verdict = Verdict::kMismatch;
     } else if (counts.unseen > 0 || counts.records == 0 || out_.interrupted) {
@@ -114,6 +119,7 @@ class Finder {
 
   const OverflowOptions& options_;
   OverflowReport out_;
+  std::unordered_set<std::string> warned_;
   std::vector<TraceLocation> locations_;
   std::set<std::int64_t> steps_, ranks_;
   std::atomic<std::int64_t> done_{0}, bytes_{0};
