@@ -75,6 +75,7 @@ import torch
 golden = torch.arange(6.0)
 target = golden * 1.01
 model = ported = torch.nn.Linear(2, 3)
+batch, optimizer = golden.view(3, 2), torch.optim.AdamW(model.parameters())
 """}
 
 
