@@ -15,13 +15,7 @@ NB_MODULE(_core, m) {
   // A graph that a program keeps to its end holds the writer of the capture
   // that watched it: no leak, and nothing to write into its output.
   nb::set_leak_warnings(false);
-  // A capture that is still open when the interpreter ends is closed by then;
-  // which objects Python frees last is no finding of the user's.
-  nb::set_leak_warnings(false);
   m.doc() = "The C++ library of Assay, for python/assay.";
-  // A loss that is alive when the program ends holds its graph, and that what
-  // watched it: no error, and not to be told to whoever trains.
-  nb::set_leak_warnings(false);
   m.attr("__version__") = ASSAY_VERSION;
   assay::python::bind_errors(m);
   m.def("set_thread_count", &assay::set_thread_count, nb::arg("count"));
