@@ -52,7 +52,7 @@ def test_the_message_has_what_an_engineer_needs(tmp_path):
     x = torch.tensor([[-1.0, 2.0, 0.0], [4.0, -5.0, 6.0]])
     stop = stopped(tmp_path, lambda: torch.log(x), level="api")  # here
     assert str(stop).splitlines() == [
-        "Torch.log.0.forward: output.0 is not finite, its inputs are: "
+        "Torch.log.0.forward: its inputs are finite, output.0 is not: "
         "2 NaN, 1 -inf of 6 elements",
         "  input.0  float32 [2, 3]  min -5  max 6",
         "  output.0  float32 [2, 3]  2 NaN, 1 -inf of 6 elements  "

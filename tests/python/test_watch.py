@@ -392,6 +392,8 @@ def test_mistakes_are_said_at_once(tmp_path):
         assay.watch(model, optimizer, activations=["layer.*"])
     with pytest.raises(TypeError, match=r"optimizer: Gpt has no step\(\)"):
         assay.watch(optimizer, model)
+    with pytest.raises(ValueError, match="path: .* is a folder"):
+        assay.watch(model, optimizer, path=tmp_path)
     assert hooks_of(model) == 0
 
 

@@ -253,8 +253,8 @@ def _state(tensor: Tensor) -> int:
 
 def _message(finding: dict, birth: int, trace: str) -> str:
     leaf = finding["leaf"]
-    lines = [f"{finding['name']}: {leaf['leaf']} is not finite, its inputs "
-             f"are: {_special(leaf)}"]
+    lines = [f"{finding['name']}: its inputs are finite, {leaf['leaf']} is "
+             f"not: {_special(leaf)}"]
     if birth > 1:
         lines[0] += f" (birth {birth})"
     if finding.get("note"):

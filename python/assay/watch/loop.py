@@ -54,6 +54,9 @@ class Watch:
         if every < 1:
             raise ValueError(f"every: {every}, expected 1 or more")
         self.every, self.path = every, of_rank(path, rank(), world_size())
+        if os.path.isdir(self.path):
+            raise ValueError(f"path: {self.path} is a folder, expected the "
+                             "file of the log")
         self._model, self._optimizer = model, optimizer
         self._chosen = chosen_modules(model, activations)
         self._loss_of, self._scaler = loss, scaler
