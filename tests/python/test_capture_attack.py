@@ -270,3 +270,19 @@ def test_two_runs_that_were_stopped_alike_are_no_match(tmp_path):
         assert '"end":true' in whole[-1]
         file.write_text("".join(whole[:-1]))
     assert compared(tmp_path / "a", tmp_path / "b") == 4
+
+
+@pytest.mark.parametrize("level", ["module", "mix", "aten"])
+def test_parameters_that_are_swapped(tmp_path, level):
+    set_swap = torch.__future__.set_swap_module_params_on_conversion
+    net = torch.nn.Linear(100, 200)
+    set_swap(True)
+    try:
+        with assay.capture(tmp_path, net, level=level) as capture:
+            with torch.no_grad():
+                net(torch.ones(1, 100))
+            net.double()
+            net(torch.ones(1, 100).double())
+    finally:
+        set_swap(False)
+    assert net.weight.dtype == torch.float64 and capture.faults == []

@@ -76,8 +76,10 @@ class Recorder:
         self.thread = threading.get_ident()
         self._told_of_threads = False
         self._stacks = Stacks(self.writer.stack)
-        # Level "module" sees no call that hands out memory.
-        self.identities = Identities(options.level != "module")
+        # Level "module" sees no call that hands out memory; and tensors that
+        # are known, by weak references, cannot be swapped.
+        self.identities = Identities(options.level != "module"
+                                     and not _swaps_parameters())
         self.in_flight = InFlight()
         self.passes = Passes(self.guarded)
         self._backward = False
@@ -379,6 +381,13 @@ class Recorder:
                            f"of which {MAX_FAULTS} are listed")
         self.open = False
         self.writer.close()
+
+
+def _swaps_parameters() -> bool:
+    """Whether Module.to() exchanges the insides of parameters."""
+    future = getattr(torch, "__future__", None)
+    asked = getattr(future, "get_swap_module_params_on_conversion", None)
+    return asked is not None and asked()
 
 
 _function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
