@@ -192,7 +192,13 @@ std::string incomplete_cause(const Row& row) {
   const bool told = reason && reason->criterion == "unreadable";
   if (!missing.empty() && !told) return std::string(missing);
   if (!reason && !row.reasons.empty()) reason = &row.reasons.front();
-  return reason ? reason->text : "no reason recorded";
+  if (!reason) return "no reason recorded";
+  if (reason->criterion != "random") return reason->text;
+  // "12 of 64 elements differ, but the operator draws random numbers: ..."
+  constexpr std::string_view kBut = ", but ";
+  const std::size_t but = reason->text.find(kBut);
+  return but == std::string::npos ? reason->text
+                                  : reason->text.substr(but + kBut.size());
 }
 
 // Ends with a name, which gives way where the line is longer than `columns`.

@@ -75,6 +75,21 @@ TEST(Terminal, SaysWhyRowsAreIncomplete) {
               HasSubstr("not compared: 2 records, missing in the target"));
 }
 
+TEST(Terminal, OperatorsThatDrawAreOneCauseHoweverManyElementsDiffer) {
+  Comparison c = incomplete_only();
+  for (std::size_t i = 0; i < 2; ++i) {
+    Row& row = c.rows[i];
+    row.golden = row.target = gelu_sample().rows[0].golden;
+    Reason reason;
+    reason.criterion = "random";
+    reason.text =
+        std::to_string(i + 3) + " of 9 elements differ, but the operator draws";
+    row.reasons = {reason};
+  }
+  EXPECT_THAT(render_terminal(c),
+              HasSubstr("not compared: 2 records, the operator draws; first"));
+}
+
 TEST(Terminal, NothingComparedIsNoMatch) {
   const std::string text = render_terminal(Comparison{});
   EXPECT_THAT(text, HasSubstr("incomplete   nothing was compared"));
