@@ -286,3 +286,13 @@ def test_parameters_that_are_swapped(tmp_path, level):
     finally:
         set_swap(False)
     assert net.weight.dtype == torch.float64 and capture.faults == []
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_two_steps_that_were_left_alike_are_no_match(tmp_path, error):
+    for name in "ab":
+        with pytest.raises(error):
+            with assay.capture(tmp_path / name, level="api"):
+                torch.neg(torch.ones(3))
+                raise error
+    assert compared(tmp_path / "a", tmp_path / "b") == 4

@@ -141,6 +141,12 @@ class Recorder:
         except Exception as error:  # the writer's own: there is no trace
             self.faults.append(f"{type(error).__name__}: {error}")
 
+    def left(self, why: str) -> None:
+        """The step ended before its time; what would have come is unknown."""
+        if self.alive:
+            with self.guarded("the rest of the step"), self.lock:
+                self._tell("left", "rest", why)
+
     def next_call(self, api: str) -> int:
         """Numbers the calls of one API from 0."""
         return next(self._calls[api])

@@ -214,6 +214,8 @@ class Capture:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         try:
+            if error is not None:
+                self._end_early(f"it was left by {type(error).__name__}")
             self.close()
         except Exception as problem:
             if error is None:
@@ -227,6 +229,11 @@ class Capture:
             return Recorder(*arguments)
         from assay.capture.overflow import OverflowRecorder
         return OverflowRecorder(*arguments, before=self._births)
+
+    def _end_early(self, why: str) -> None:
+        """Two steps that were left at the same place are no match."""
+        if self._recorder is not None and self.running:
+            self._recorder.left(f"the step is not complete: {why}")
 
     def _chosen(self) -> bool:
         steps, ranks = self.options.steps, self.options.ranks
@@ -291,6 +298,8 @@ def save(value: Any, name: str) -> None:
 def _close_all() -> None:
     for one in list(_unfinished):
         try:
+            if one.running:
+                one._end_early("the program ended in it")
             one.close()
         except Exception as problem:
             warn(f"{problem}")
