@@ -91,4 +91,11 @@ class Identities:
         self._known.clear()
 
 
+def swaps_parameters() -> bool:
+    """Whether Module.to() exchanges the insides of parameters."""
+    future = getattr(torch, "__future__", None)
+    asked = getattr(future, "get_swap_module_params_on_conversion", None)
+    return asked is not None and asked()
+
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -17,12 +17,13 @@ from assay import _core
 from assay.capture.autocast import autocast
 from assay.capture.device_copies import DeviceCopies
 from assay.capture.guards import THREAD, Guard
-from assay.capture.identities import Identities
+from assay.capture.identities import Identities, swaps_parameters
 from assay.capture.in_flight import InFlight
 from assay.capture.leaves import (Cut, described, leaves, limited,
                                   utf8)
 from assay.capture.options import Options
 from assay.capture.passes import Passes, current_pass
+from assay.capture.pieces import part_text, refuse_expanded, sliced
 from assay.capture.stacks import Stacks
 from assay.capture.te_tensors import is_storage, parts
 from assay.tensors import Unreadable, host_view
@@ -32,8 +33,6 @@ Tensor = torch.Tensor
 
 # As many faults are told of one by one.
 MAX_FAULTS = 100
-# Elements; of tensors in which memory is repeated.
-MAX_EXPANDED = 1 << 28
 # How often it is asked whether what was written arrived.
 OPS_BETWEEN_LOOKS = 32
 
@@ -79,7 +78,7 @@ class Recorder:
         # Level "module" sees no call that hands out memory; and tensors that
         # are known, by weak references, cannot be swapped.
         self.identities = Identities(options.level != "module"
-                                     and not _swaps_parameters())
+                                     and not swaps_parameters())
         self.in_flight = InFlight()
         self.passes = Passes(self.guarded)
         self._backward = False
@@ -279,16 +278,18 @@ class Recorder:
         """of: the dtype of which its bytes are the codes."""
         grad = bool(tensor.requires_grad)
         try:
-            part = self._sliced(tensor)
-            if part.shape != tensor.shape:
-                self._tell_of_part(op, role, path, tensor)
+            part = sliced(tensor, self.options.slices)
+            if part is not tensor and part.shape != tensor.shape:
+                self.writer.value(op, role, f"{path}.part", "str",
+                                  part_text(tensor, self.options.slices))
             if part.device.type not in ("cpu", "meta"):
                 self._copies.push(
                     part, lambda array, dtype: self.writer.tensor(
                         op, role, path, array, kind, grad, of or dtype,
                         owned=True))
                 return
-            self._refuse_expanded(part)
+            if self.writer_mode != "statistics":
+                refuse_expanded(part)
             array, dtype = host_view(part)
             number = 0 if of or part is not tensor else (
                 self.identities.number(tensor))
@@ -300,19 +301,6 @@ class Recorder:
             self._unreadable(op, role, path, tensor,
                              f"{type(error).__name__}: {error}", kind)
 
-    def _refuse_expanded(self, tensor: Tensor) -> None:
-        """What repeats its elements by a stride of 0 may be larger, written
-        out, than the memory there is."""
-        if tensor.numel() <= MAX_EXPANDED or self.writer_mode == "statistics":
-            return
-        if tensor.layout is not torch.strided or tensor.is_contiguous():
-            return
-        size = tensor.numel() * tensor.element_size()
-        there = tensor.untyped_storage().nbytes()
-        if size > there:
-            raise Unreadable(f"{there} bytes expanded to {size}: too many to "
-                             "be written out; mode 'statistics' reads them")
-
     def _unreadable(self, op: int, role: str, path: str, tensor: Tensor,
                     why: str, kind: str) -> None:
         try:
@@ -322,23 +310,6 @@ class Recorder:
         self.writer.unreadable(op, role, path,
                                str(tensor.dtype).replace("torch.", ""), shape,
                                " ".join(why.split())[:500], kind)
-
-    def _sliced(self, tensor: Tensor) -> Tensor:
-        for dimension, part in self.options.slices.items():
-            if -tensor.dim() <= dimension < tensor.dim():
-                index = [slice(None)] * tensor.dim()
-                index[dimension] = part
-                tensor = tensor[tuple(index)]
-        return tensor
-
-    def _tell_of_part(self, op: int, role: str, path: str,
-                      tensor: Tensor) -> None:
-        """Parts of tensors of other shapes, or other parts, are no match."""
-        parts = ", ".join(
-            f"{dimension}: {part.start}:{part.stop}:{part.step}"
-            for dimension, part in sorted(self.options.slices.items()))
-        self.writer.value(op, role, f"{path}.part", "str",
-                          f"{parts} of {list(tensor.shape)}")
 
     def save(self, value: Any, name: str) -> None:
         """A value of the user's; its gradient too, once it arrives."""
@@ -387,13 +358,6 @@ class Recorder:
                            f"of which {MAX_FAULTS} are listed")
         self.open = False
         self.writer.close()
-
-
-def _swaps_parameters() -> bool:
-    """Whether Module.to() exchanges the insides of parameters."""
-    future = getattr(torch, "__future__", None)
-    asked = getattr(future, "get_swap_module_params_on_conversion", None)
-    return asked is not None and asked()
 
 
 _function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
