@@ -10,6 +10,8 @@ namespace {
 
 // A buffer is used for what needs at least half of it.
 constexpr std::size_t kWaste = 2;
+// Lines that wake the thread.
+constexpr std::size_t kMany = 256;
 
 }  // namespace
 
@@ -71,11 +73,13 @@ Tensor CaptureQueue::copy(const TensorView& view, double& waited) {
 }
 
 void CaptureQueue::push(CaptureJob job) {
+  bool urgent = job.tensor.has_value();
   {
     std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
+    urgent = urgent || jobs_.size() >= kMany;
   }
-  changed_.notify_all();
+  if (urgent) changed_.notify_all();
 }
 
 void CaptureQueue::done(CaptureJob&& job) {
@@ -118,6 +122,7 @@ void CaptureQueue::finish() {
 }
 
 void CaptureQueue::wait_until_empty() {
+  changed_.notify_all();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return jobs_.empty() && !busy_; });
 }

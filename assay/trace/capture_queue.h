@@ -2,6 +2,7 @@
 // bounded in bytes, with buffers that are used again.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -37,6 +38,9 @@ class CaptureQueue {
   Tensor copy(const TensorView& tensor, double& waited);
   // Waits like copy(), for a tensor that nobody else writes to.
   void admit(const Tensor& tensor, double& waited);
+  // A line alone waits for the thread to look by itself, kPatience at most or
+  // until many are there: to wake it for each would cost a training step more
+  // than the lines do.
   void push(CaptureJob job);
   // The next one; nullopt once finish() was called and nothing is left.
   // `idle`: called before waiting for more.
@@ -49,6 +53,7 @@ class CaptureQueue {
 
  private:
   using Buffer = std::vector<std::byte>;
+  static constexpr std::chrono::milliseconds kPatience{20};
   void wait_for_room(std::int64_t bytes, double& waited,
                      std::unique_lock<std::mutex>& lock);
   std::shared_ptr<Buffer> buffer(std::size_t bytes);
@@ -72,7 +77,8 @@ std::optional<CaptureJob> CaptureQueue::pop(Idle&& idle) {
     idle();
     lock.lock();
   }
-  changed_.wait(lock, [&] { return !jobs_.empty() || finished_; });
+  const auto ready = [&] { return !jobs_.empty() || finished_; };
+  while (!ready()) changed_.wait_for(lock, kPatience);
   if (jobs_.empty()) return std::nullopt;
   CaptureJob job = std::move(jobs_.front());
   jobs_.pop_front();
