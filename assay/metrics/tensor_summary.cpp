@@ -15,6 +15,9 @@ namespace {
 
 // Chunks that one job adds up; jobs are merged in order.
 constexpr std::int64_t kChunksOfJob = 64;
+// fp64, alone or in pairs.
+constexpr std::int64_t kMaxComponentBytes = 8;
+static_assert(kSummaryChunk % 2 == 0);
 
 struct Partial {
   double sum = 0, squares = 0;
@@ -59,18 +62,18 @@ std::int64_t count_magnitude(const double* values, std::int64_t n,
                        [&](double v) { return std::abs(v) == magnitude; });
 }
 
-// Components [begin, begin + n) of a contiguous tensor.
-void add_chunk(const TensorView& tensor, std::int64_t begin, std::int64_t n,
-               Partial& total) {
+// Components [begin, begin + n) of a contiguous tensor, `data` its elements.
+void add_components(const TensorView& tensor, const std::byte* data,
+                    std::int64_t begin, std::int64_t n, Partial& total) {
   SummarySums sums;
   const DType dtype = component(tensor.dtype);
   const SummaryKernels& kernels = summary_kernels(Device::kCpu);
   if (has_kernel(dtype)) {
     const std::int64_t item = traits(dtype).bits / 8;
-    kernels.summarise(dtype, tensor.data + begin * item, n, sums);
+    kernels.summarise(dtype, data + begin * item, n, sums);
   } else {
     double values[kSummaryChunk];
-    load_as_doubles(dtype, tensor.data, begin, n, values);
+    load_as_doubles(dtype, data, begin, n, values);
     kernels.summarise(DType::kF64, values, n, sums);
     // Counted only where the extremes say that there is something to count.
     if (saturates(dtype)) {
@@ -80,6 +83,17 @@ void add_chunk(const TensorView& tensor, std::int64_t begin, std::int64_t n,
     }
   }
   total.add(sums);
+}
+
+// The same of a tensor of any strides. A strided one is brought together a
+// chunk at a time: a copy of the whole would cost more than the statistics.
+void add_chunk(const TensorView& tensor, bool strided, std::int64_t begin,
+               std::int64_t n, Partial& total) {
+  if (!strided) return add_components(tensor, tensor.data, begin, n, total);
+  const std::int64_t parts = is_complex(tensor.dtype) ? 2 : 1;
+  alignas(64) std::byte chunk[kSummaryChunk * kMaxComponentBytes];
+  gather(tensor, begin / parts, n / parts, chunk);
+  add_components(tensor, chunk, 0, n, total);
 }
 
 TensorSummary finished(const Partial& total, std::int64_t count) {
@@ -101,13 +115,8 @@ TensorSummary finished(const Partial& total, std::int64_t count) {
 
 }  // namespace
 
-TensorSummary summarise(const TensorView& view, bool parallel) {
-  TensorView tensor = view;
-  Tensor copy;
-  if (!view.is_contiguous()) {
-    copy = contiguous(Tensor{.view = view, .owner = nullptr});
-    tensor = copy.view;
-  }
+TensorSummary summarise(const TensorView& tensor, bool parallel) {
+  const bool strided = !tensor.is_contiguous();
   const std::int64_t count =
       tensor.numel() * (is_complex(tensor.dtype) ? 2 : 1);
   const std::int64_t chunks = (count + kSummaryChunk - 1) / kSummaryChunk;
@@ -117,7 +126,7 @@ TensorSummary summarise(const TensorView& view, bool parallel) {
     const std::int64_t end = std::min(chunks, (j + 1) * kChunksOfJob);
     for (std::int64_t c = j * kChunksOfJob; c < end; ++c) {
       const std::int64_t begin = c * kSummaryChunk;
-      add_chunk(tensor, begin, std::min(kSummaryChunk, count - begin),
+      add_chunk(tensor, strided, begin, std::min(kSummaryChunk, count - begin),
                 parts[static_cast<std::size_t>(j)]);
     }
   };
