@@ -41,6 +41,10 @@ bool has_reason(const Row& row, std::string_view criterion) {
       [&](const Reason& reason) { return reason.criterion == criterion; });
 }
 
+bool is_generator(const Row& row) {
+  return row.name().ends_with(".generator");
+}
+
 Parting kind_of(const Comparison& result, const Row& row, const OpRow& op) {
   switch (row.origin) {
     case Origin::kBorn:
@@ -54,6 +58,8 @@ Parting kind_of(const Comparison& result, const Row& row, const OpRow& op) {
     case Origin::kParameterDiffers:
       return Parting::kWeights;
     case Origin::kInputDiffers:
+      // One that the run's seed does not reach.
+      if (!row.is_tensor && is_generator(row)) return Parting::kRandom;
       if (!row.is_tensor) return Parting::kArgument;
       return has_reason(row, "provenance") ? Parting::kExchange
                                            : Parting::kData;
