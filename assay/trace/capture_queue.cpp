@@ -101,14 +101,16 @@ void CaptureQueue::done(CaptureJob&& job) {
   changed_.notify_all();
 }
 
-// For the next copy, as long as not too much lies idle.
+// For the next copy: what waits and what lies idle stay below the limit
+// together, and memory that is there already costs no page faults.
 void CaptureQueue::keep(std::shared_ptr<const void> owner) {
   free_.push_back(std::const_pointer_cast<Buffer>(
       std::static_pointer_cast<const Buffer>(std::move(owner))));
-  std::size_t kept = 0;
-  for (const auto& each : free_) kept += each->size();
-  while (kept > static_cast<std::size_t>(limit_) / 2 && !free_.empty()) {
-    kept -= free_.front()->size();
+  std::int64_t held = in_flight_;
+  for (const auto& each : free_)
+    held += static_cast<std::int64_t>(each->size());
+  while (held > limit_ && !free_.empty()) {
+    held -= static_cast<std::int64_t>(free_.front()->size());
     free_.erase(free_.begin());
   }
 }

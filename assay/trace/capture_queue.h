@@ -52,7 +52,19 @@ class CaptureQueue {
   void wait_until_empty();
 
  private:
-  using Buffer = std::vector<std::byte>;
+  // Not cleared: what a copy does not overwrite, nobody reads.
+  class Buffer {
+   public:
+    explicit Buffer(std::size_t bytes)
+        : size_(bytes),
+          data_(std::make_unique_for_overwrite<std::byte[]>(bytes)) {}
+    std::size_t size() const { return size_; }
+    std::byte* data() { return data_.get(); }
+
+   private:
+    std::size_t size_;
+    std::unique_ptr<std::byte[]> data_;
+  };
   static constexpr std::chrono::milliseconds kPatience{20};
   void wait_for_room(std::int64_t bytes, double& waited,
                      std::unique_lock<std::mutex>& lock);
