@@ -41,7 +41,7 @@ def child(code: str, *arguments, **options) -> subprocess.CompletedProcess:
     text = textwrap.dedent(beginning) + textwrap.dedent(code)
     return subprocess.run(
         [sys.executable, "-c", text, *map(str, arguments)],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=240,
         env={**os.environ, "PYTHONPATH": str(PACKAGE)}, **options)
 
 
@@ -166,7 +166,7 @@ def test_forked_children_write_nothing_and_end(tmp_path):
                     capture.step()
                     train()
                 sys.exit(0)
-            end = time.time() + 20
+            end = time.time() + 120
             while os.waitpid(child, os.WNOHANG) == (0, 0):
                 if time.time() > end:
                     os.kill(child, signal.SIGKILL)
