@@ -88,7 +88,8 @@ std::string kind_text(const Divergence& d, bool argument) {
   const std::string tail = note.empty() ? "" : ": " + note;
   if (d.kind == "input" && argument) return "it is called otherwise";
   if (d.kind == "input")
-    return "an input that no compared operator produced differs" + tail;
+    return note.empty() ? "an input that no compared operator produced differs"
+                        : "an input differs" + tail;
   if (d.kind == "parameter")
     return "a parameter differs before it is used" + tail;
   if (d.kind == "inherited")

@@ -68,6 +68,7 @@ const KIND_TEXT = {
 function kindLine(d) {
   if (d.kind === 'input' && EVIDENCE[rows.evidence[d.row]] === 'value')
     return 'it is called otherwise';
+  if (d.kind === 'input' && d.note) return 'an input differs: ' + d.note;
   const kind = KIND_TEXT[d.kind] ?? d.kind;
   if (d.kind === 'born')
     return kind + ': ' + (d.note || 'its inputs agree') +
