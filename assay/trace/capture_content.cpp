@@ -1,7 +1,6 @@
 #include "assay/trace/capture_content.h"
 
 #include <array>
-#include <cstring>
 
 #include "assay/metrics/tensor_summary.h"
 #include "assay/trace/capture_lines.h"
@@ -13,17 +12,26 @@ constexpr std::size_t kLine = 64, kLines = 128;
 // Below, a sample would be much of the tensor.
 constexpr std::size_t kSmall = 4 * kLine * kLines;
 
-bool sampled(std::uint64_t number, const TensorView& tensor) {
-  return number != 0 && tensor.is_contiguous() &&
-         tensor.bytes().size() >= kSmall;
+std::int64_t bytes_of(const TensorView& tensor) {
+  return storage_bytes(tensor.dtype, tensor.numel()).value();
 }
 
+bool sampled(std::uint64_t number, const TensorView& tensor) {
+  return number != 0 && traits(tensor.dtype).bits >= 8 &&
+         bytes_of(tensor) >= static_cast<std::int64_t>(kSmall);
+}
+
+// Lines of the elements in their logical order, spread evenly.
 Hash128 sample_of(const TensorView& tensor) {
   std::array<std::byte, kLine * kLines> lines;
-  const auto bytes = tensor.bytes();
-  const std::size_t stride = (bytes.size() - kLine) / (kLines - 1);
-  for (std::size_t i = 0; i < kLines; ++i)
-    std::memcpy(lines.data() + i * kLine, bytes.data() + i * stride, kLine);
+  const std::int64_t each =
+      static_cast<std::int64_t>(kLine) * 8 / traits(tensor.dtype).bits;
+  const std::int64_t last = tensor.numel() - each;
+  for (std::size_t i = 0; i < kLines; ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    gather(tensor, last * at / static_cast<std::int64_t>(kLines - 1), each,
+           lines.data() + i * kLine);
+  }
   return hash128(lines);
 }
 
@@ -63,7 +71,7 @@ const CaptureMemo::Content* CaptureMemo::find(std::uint64_t number,
   if (found == known_.end()) return nullptr;
   const Known& known = found->second;
   if (known.dtype != tensor.dtype || known.shape != tensor.shape ||
-      known.sample != sample_of(tensor))
+      known.strides != tensor.strides || known.sample != sample_of(tensor))
     return nullptr;
   return &known.content;
 }
@@ -71,8 +79,9 @@ const CaptureMemo::Content* CaptureMemo::find(std::uint64_t number,
 void CaptureMemo::keep(std::uint64_t number, const TensorView& tensor,
                        Content content) {
   if (!sampled(number, tensor)) return;
-  known_.insert_or_assign(number, Known{tensor.dtype, tensor.shape,
-                                        sample_of(tensor), std::move(content)});
+  known_.insert_or_assign(number,
+                          Known{tensor.dtype, tensor.shape, tensor.strides,
+                                sample_of(tensor), std::move(content)});
 }
 
 }  // namespace assay

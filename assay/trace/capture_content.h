@@ -46,8 +46,8 @@ class CaptureMemo {
     std::optional<Hash128> hash;
   };
 
-  // None where the number is 0 or new, the tensor is strided, or so small that
-  // looking again costs no more than asking.
+  // None where the number is 0 or new, or the tensor so small that looking
+  // again costs no more than asking.
   const Content* find(std::uint64_t number, const TensorView& tensor) const;
   void keep(std::uint64_t number, const TensorView& tensor, Content content);
   void clear() { known_.clear(); }
@@ -55,7 +55,7 @@ class CaptureMemo {
  private:
   struct Known {
     DType dtype;
-    Shape shape;
+    Shape shape, strides;
     Hash128 sample;
     Content content;
   };

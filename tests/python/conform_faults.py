@@ -18,7 +18,7 @@ import types
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "python"))
 
 from assay.worker.serve import Server, claim_stdout, serve  # noqa: E402
 

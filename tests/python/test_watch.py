@@ -17,7 +17,7 @@ import assay
 from assay.watch.log import last_step
 from assay.watch.reductions import Reductions
 from assay.watch import reductions
-from paths import ASSAY
+from paths import ASSAY, PACKAGE
 
 
 class Gpt(torch.nn.Module):
@@ -368,7 +368,7 @@ def test_every_line_survives_sigkill(tmp_path):
         os.kill(os.getpid(), signal.SIGKILL)
     """)
     result = subprocess.run([sys.executable, "-c", code], env={
-        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        **os.environ, "PYTHONPATH": str(PACKAGE)})
     assert result.returncode == -signal.SIGKILL
     assert steps_of(path) == list(range(1, 8))
     assert last_step(path) == 7
