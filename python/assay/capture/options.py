@@ -104,7 +104,6 @@ class Options:
     slices: dict[int, slice] = dataclasses.field(default_factory=dict)
     stacks: bool = True
     backward: bool = True
-    values: bool = True
     stop_after: int = 1
     queue_bytes: int = 256 << 20
 
@@ -119,8 +118,7 @@ class Options:
         for name in unknown:
             raise TypeError(f"{name}: no such argument; there are first_step, "
                             + ", ".join(f.name for f in
-                                        dataclasses.fields(cls)
-                                        if f.name != "values"))
+                                        dataclasses.fields(cls)))
         if stop_after < 1:
             raise ValueError(f"stop_after: {stop_after}, expected 1 or more")
         if queue_bytes < 1:

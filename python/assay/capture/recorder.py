@@ -211,7 +211,7 @@ class Recorder:
                                            "")
             elif is_storage(leaf):
                 self._storage(op, role, path, leaf)
-            elif self.options.values:
+            else:
                 self._value(op, role, path, leaf)
 
     def _value(self, op: int, role: str, path: str, leaf: Any) -> None:
@@ -236,9 +236,8 @@ class Recorder:
     def value(self, op: int, role: str, path: str, kind: str,
               text: str) -> None:
         """Records a leaf that is no tensor."""
-        if self.options.values:
-            with self.lock:
-                self.writer.value(op, role, path, kind, text)
+        with self.lock:
+            self.writer.value(op, role, path, kind, text)
 
     def unreadable(self, op: int, role: str, path: str, tensor: Tensor,
                    why: str) -> None:
