@@ -14,6 +14,20 @@ import assay
 from paths import ASSAY
 
 
+def small() -> torch.nn.Module:
+    """A module within a module."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.GELU(),
+        torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()),
+        torch.nn.Linear(8, 2))
+
+
+def batch() -> torch.Tensor:
+    """An input of small()."""
+    return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+
+
 def rows(trace) -> dict[str, str]:
     """Rows of a trace as `assay inspect` prints them, and the rest of the
     line: dtype and shape, or why there is nothing to read."""

@@ -11,20 +11,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import assay
-from capturing import unchanged
+from capturing import batch, small, unchanged
 from test_capture import tensor
-
-
-def small() -> torch.nn.Module:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Linear(4, 8), torch.nn.GELU(),
-        torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()),
-        torch.nn.Linear(8, 2))
-
-
-def batch() -> torch.Tensor:
-    return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
 
 
 class Cube(torch.autograd.Function):

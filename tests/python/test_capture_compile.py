@@ -10,19 +10,7 @@ import pytest
 import torch
 
 import assay
-from capturing import compared, lines, rows, unchanged
-
-
-def small() -> torch.nn.Module:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Linear(4, 8), torch.nn.GELU(),
-        torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()),
-        torch.nn.Linear(8, 2))
-
-
-def batch() -> torch.Tensor:
-    return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+from capturing import batch, compared, lines, rows, small, unchanged
 
 
 @pytest.fixture

@@ -17,20 +17,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import assay
-from capturing import lines, rows
+from capturing import batch, lines, rows, small
 from test_capture import loss_of, model, tensor
-
-
-def small() -> torch.nn.Module:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Linear(4, 8), torch.nn.GELU(),
-        torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()),
-        torch.nn.Linear(8, 2))
-
-
-def batch() -> torch.Tensor:
-    return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
 
 
 class Counting(TorchFunctionMode):
