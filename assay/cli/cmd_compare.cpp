@@ -3,24 +3,16 @@
 #include <utility>
 
 #include "assay/base/error.h"
-#include "assay/cli/color_flag.h"
 #include "assay/cli/commands.h"
+#include "assay/cli/comparison_reports.h"
 #include "assay/cli/exit_code.h"
 #include "assay/cli/history_flag.h"
 #include "assay/cli/interrupt.h"
 #include "assay/cli/progress.h"
 #include "assay/cli/read_flags.h"
-#include "assay/cli/report_paths.h"
-#include "assay/cli/terminal_size.h"
 #include "assay/compare/compare.h"
 #include "assay/kernels/kernels.h"
-#include "assay/report/csv.h"
 #include "assay/report/history/history_of_comparison.h"
-#include "assay/report/html.h"
-#include "assay/report/json.h"
-#include "assay/report/junit.h"
-#include "assay/report/terminal.h"
-#include "assay/report/xlsx.h"
 
 namespace assay {
 namespace {
@@ -59,53 +51,31 @@ class CompareCommand : public Command {
     args.list("--noise", "TRACE",
               "further golden runs; their spread widens each bound", &noise_,
               Completes::kPath);
-    declare_reports(args);
+    reports_.declare(args);
+    history_.declare(args);
     read_.declare(args);
-    args.flag("-a,--all", "list every row, not only the worst", &all_);
-    args.flag("-q,--quiet", "print one line", &quiet_);
-    color_.declare(args);
   }
 
   int run() override {
     // What can be refused is refused before the work.
     kernels();  // an unknown ASSAY_ISA
-    const bool color = color_.wanted();
-    check_report_paths({{"--html", html_},
-                        {"--json", json_ == "-" ? "/dev/stdout" : json_},
-                        {"--csv", csv_},
-                        {"--xlsx", xlsx_},
-                        {"--junit", junit_}},
-                       {golden_, target_});
+    reports_.check({golden_, target_});
     history_.check();
     const std::string began = utc_time();
     const std::atomic<bool>* stop = install_interrupt_handler();
     Comparison result = compare(stop);
-    if (json_ != "-") print(result, color);
-    write_reports(result);
+    reports_.write(result);
     const std::string kept =
         history_.add([&] { return history_of(result, began); });
-    if (!quiet_ && json_ != "-") print_text(kept);
+    if (!reports_.quiet() && reports_.may_print()) print_text(kept);
     const int code = result.interrupted ? 130 : exit_code(result.verdict);
     discard(std::move(result));
     return code;
   }
 
  private:
-  void declare_reports(Args& args) {
-    const auto report = [&](const char* name, const char* what,
-                            std::string* value) {
-      args.option(name, "FILE", what, value, Completes::kPath);
-    };
-    report("--html", "write a self-contained HTML report", &html_);
-    report("--json", "write JSON, - for the standard output", &json_);
-    report("--csv", "write CSV with msprobe's columns and ours", &csv_);
-    report("--xlsx", "write a spreadsheet", &xlsx_);
-    report("--junit", "write JUnit XML", &junit_);
-    history_.declare(args);
-  }
-
   Comparison compare(const std::atomic<bool>* stop) {
-    Progress progress(quiet_);
+    Progress progress(reports_.quiet());
     CompareOptions options;
     options.standard = Standard::load(standard_);
     options.map_file = map_;
@@ -127,33 +97,11 @@ class CompareCommand : public Command {
     return result;
   }
 
-  void write_reports(const Comparison& result) const {
-    if (!json_.empty()) {
-      write_json(result, json_ == "-" ? "/dev/stdout" : json_);
-    }
-    if (!csv_.empty()) write_csv(result, csv_);
-    if (!xlsx_.empty()) write_xlsx(result, xlsx_);
-    if (!junit_.empty()) write_junit(result, junit_);
-    if (html_.empty()) return;
-    write_html(result, html_);
-    if (!quiet_ && json_ != "-") print_text("report: " + html_ + "\n");
-  }
-
-  void print(const Comparison& result, bool color) const {
-    TerminalOptions options;
-    options.color = color;
-    options.all = all_;
-    options.quiet = quiet_;
-    options.columns = terminal_columns();
-    print_text(render_terminal(result, options));
-  }
-
   std::string golden_, target_, standard_ = "assay", map_, baseline_;
   std::vector<std::string> only_, noise_;
-  std::string html_, json_, csv_, xlsx_, junit_;
-  bool fuzzy_ = false, all_ = false, quiet_ = false;
+  bool fuzzy_ = false;
+  ComparisonReports reports_;
   ReadFlags read_;
-  ColorFlag color_;
   HistoryFlag history_;
 };
 
