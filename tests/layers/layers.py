@@ -25,8 +25,10 @@ ALLOWED = {
     "te": {"base", "core", "numerics", "kernels"},
     "conform": {"base", "core", "numerics", "kernels", "formats", "metrics",
                 "trace", "compare", "report", "te"},
+    "precheck": {"base", "core", "numerics", "kernels", "formats", "metrics",
+                 "trace", "compare", "report", "conform"},
     "cli": {"base", "core", "numerics", "kernels", "formats", "metrics",
-            "trace", "compare", "report", "te", "conform"},
+            "trace", "compare", "report", "te", "conform", "precheck"},
 }
 # file -> folders that it alone may include besides
 EXCEPTIONS = {
