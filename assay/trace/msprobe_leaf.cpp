@@ -76,6 +76,7 @@ void LeafReader::begin(std::uint32_t op, Role role, std::string_view path,
   op_ = op;
   role_ = role;
   path_ = path;
+  root_ = path.size();
   list_adds_index_ = list_adds_index;
 }
 
@@ -108,6 +109,17 @@ void LeafReader::read_scalar(JsonToken token) {
   record.value = scalar_text(json_, token);
 }
 
+// An argument that is an empty container is an argument: without a leaf,
+// f(x, []) and f(x) would read the same. The lists of all arguments and of all
+// results are none.
+void LeafReader::note_empty(std::string_view type, std::string_view text) {
+  if (path_.size() == root_) return;
+  Record& record = append();
+  record.is_tensor = false;
+  record.type = type;
+  record.value = text;
+}
+
 void LeafReader::step_into(std::string_view part) {
   if (!path_.empty()) path_ += '.';
   path_ += part;
@@ -123,6 +135,7 @@ void LeafReader::read_array() {
     read(token);
     path_.resize(length);
   }
+  if (index == 0) note_empty("list", "[]");
 }
 
 // A leaf is an object with a string member "type" (or "class_type"); any other
@@ -132,8 +145,8 @@ void LeafReader::read_object() {
   const std::size_t length = path_.size();
   const std::size_t first = records_.size();
   const JsonReader::Mark begin = json_.mark();
-  for (bool first_key = true; json_.next() == JsonToken::kKey;
-       first_key = false) {
+  bool first_key = true;
+  for (; json_.next() == JsonToken::kKey; first_key = false) {
     const bool names_type = json_.text() == "type";
     const bool names_class = json_.text() == "class_type";
     step_into(json_.text());
@@ -152,6 +165,7 @@ void LeafReader::read_object() {
     read(token);
     path_.resize(length);
   }
+  if (first_key) note_empty("dict", "{}");
 }
 
 void LeafReader::read_leaf(std::string_view type) {

@@ -39,6 +39,7 @@ class LeafReader {
   void read_array();
   void read_object();
   void read_scalar(JsonToken token);
+  void note_empty(std::string_view type, std::string_view text);
   void read_leaf(std::string_view type);
   void read_members(Record& record);
   void member(Record& record, std::string_view key, JsonToken token);
@@ -59,6 +60,7 @@ class LeafReader {
   Role role_ = Role::kTensor;
   bool list_adds_index_ = true;
   std::string path_;
+  std::size_t root_ = 0;  // bytes of it that begin() gave
   std::unique_ptr<Collective> collective_;
   // Of the leaf being read.
   bool has_shape_ = false;

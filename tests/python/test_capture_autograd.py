@@ -3,6 +3,7 @@ gradients."""
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import pytest
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import assay
-from capturing import batch, small, unchanged
+from capturing import batch, compared, small, unchanged
 from test_capture import tensor
 
 
@@ -196,3 +197,24 @@ def test_a_pass_that_leaves_a_branch_out_is_not_added_to_the_next(tmp_path):
     assert tensor(tmp_path, name).tolist() == [2, 2]
     again = "Module.Two.backward.0#2.output.0"
     assert tensor(tmp_path, again).tolist() == [3, 3]
+
+
+def test_a_graph_too_large_to_follow_is_told_of(tmp_path, monkeypatch):
+    """What was not followed is a row that never matches."""
+    monkeypatch.setattr(
+        importlib.import_module("assay.capture.gradients"), "MAX_NODES", 20)
+
+    class Deep(torch.nn.Module):
+        def forward(self, x):
+            for _ in range(40):
+                x = x * 1.5
+            return x
+
+    x = torch.ones(3, requires_grad=True)
+    net = Deep()
+    with pytest.warns(RuntimeWarning, match="more than 20 nodes"):
+        with assay.capture(tmp_path, net, level="module") as c:
+            net(x).sum().backward()
+    assert any("gradients of its inputs may be missing" in each
+               for each in c.faults)
+    assert compared(tmp_path, tmp_path) == 4

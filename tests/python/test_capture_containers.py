@@ -55,12 +55,15 @@ def outputs(tmp_path, value) -> dict[str, str]:
     (lambda t: {3: t, (1, 2): t, None: t, t: t},
      [".3", ".(1, 2)", ".None", ".Tensor3"]),
     (lambda t: collections.deque([t, t]), [".0", ".1"]),
+    (lambda t: [t, [], ((), {})], [".0", ".1", ".2.0", ".2.1"]),
+    (lambda t: (), []),
     (lambda t: (v for v in [t]), [".0"]),
     (lambda t: "text\nof two lines \udc80 \0", [".0"]),
     (lambda t: 10 ** 5000, [".0"]),
     (lambda t: Parts, [".0"]),
     (lambda t: None, [".0"]),
 ], ids=["dataclass", "namedtuple", "ordered", "userdict", "keys", "deque",
+        "empty parts", "nothing",
         "generator", "text", "bigint", "class", "none"])
 def test_results_of_every_form(tmp_path, make, expected):
     """Of a namedtuple nothing is lost: other dumps make it a tuple."""
@@ -141,3 +144,14 @@ def test_names_with_surrogates_and_lines(tmp_path):
     assert "Module.a\nb\\udc80.Linear.forward.0" in names
     assert "n\\udc80.0.debug" in names
     assert F.relu is torch.nn.functional.relu
+
+
+def test_empty_containers_are_told_apart(tmp_path):
+    """A call with an empty argument is another than one with none."""
+    for name, empty in (("list", []), ("dict", {}), ("none", None)):
+        net = Odd()
+        with assay.capture(tmp_path / name, net, level="module"):
+            net(give=[torch.ones(2), empty])
+    assert compared(tmp_path / "list", tmp_path / "list") == 0
+    assert compared(tmp_path / "list", tmp_path / "dict") == 1
+    assert compared(tmp_path / "list", tmp_path / "none") == 1

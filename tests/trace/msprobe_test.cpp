@@ -29,10 +29,23 @@ TEST(Msprobe, NamesFollowThePathToTheLeaf) {
             (std::vector<std::string>{"Functional.f.0.forward.input.0",
                                       "Functional.f.0.forward.input.1.0.0",
                                       "Functional.f.0.forward.input.1.0.1",
+                                      "Functional.f.0.forward.input.1.1",
                                       "Functional.f.0.forward.input.weight",
                                       "Functional.f.0.forward.input.opts.eps",
                                       "Functional.f.0.forward.input.type",
                                       "Functional.f.0.forward.output.0"}));
+}
+
+TEST(Msprobe, AnEmptyContainerIsAnArgument) {
+  const TempDir dir;
+  const Trace trace = read_dump(dir, forward("[], {}", "{\"dim\": []}"));
+  ASSERT_EQ(trace.records.size(), 4u);
+  EXPECT_EQ(trace.records[0].leaf, "input.0");
+  EXPECT_EQ(trace.records[0].type, "list");
+  EXPECT_EQ(trace.records[0].value, "[]");
+  EXPECT_EQ(trace.records[1].type, "dict");
+  EXPECT_EQ(trace.records[1].value, "{}");
+  EXPECT_EQ(trace.records[2].leaf, "input.dim");
 }
 
 TEST(Msprobe, TensorLeavesKeepNullAndNonFiniteStatistics) {

@@ -99,12 +99,13 @@ class CallGradients:
             for _, path in through:
                 self._expect(path)
             node.register_prehook(self._on_outputs(wanted, through))
-        if edges:
+        try:
             for node, slots in _senders(list(made), edges, oldest):
                 for _, path in slots:
                     self._expect(path)
                 node.register_hook(self._on_inputs(slots))
-        self._missing = len(self._expected)
+        finally:  # also where the graph is too large to be followed
+            self._missing = len(self._expected)
         return True
 
     def _expect(self, path: str) -> None:
@@ -175,7 +176,11 @@ class CallGradients:
 
 def _senders(nodes: list[Any], edges: dict[Edge, str],
              oldest: int) -> Iterable[tuple[Any, list[tuple[int, str]]]]:
-    """The call's nodes that send along one of the edges, and their slots."""
+    """The call's nodes that send along one of the edges, and their slots.
+
+    Raises RuntimeError where there are too many nodes to look at."""
+    if not edges:
+        return
     targets = {node for node, _ in edges}
     seen = set(nodes)
     waiting = [n for n in nodes if (n, 0) not in edges or n not in targets]
@@ -195,6 +200,10 @@ def _senders(nodes: list[Any], edges: dict[Edge, str],
             waiting.append(following)
         if slots:
             yield node, slots
+    if waiting:
+        raise RuntimeError(
+            f"the call's graph has more than {MAX_NODES} nodes: gradients of "
+            "its inputs may be missing or incomplete")
 
 
 def sequence_number(node: Any) -> int:

@@ -25,6 +25,10 @@ MAX_LEAVES = 10_000
 MAX_TEXT = 1000
 
 
+_DICTS = (dict, collections.UserDict)
+_SIZED = (list, tuple, collections.deque, *_DICTS)
+
+
 class Cut:
     """Stands where leaves are not listed; the trace says why."""
 
@@ -41,10 +45,13 @@ def utf8(text: str) -> str:
 
 def leaves(value: Any, path: str,
            inside: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """(path, leaf) of nested containers: "input.0.k". A None is a leaf."""
+    """(path, leaf) of nested containers: "input.0.k". A None is a leaf, and
+    so is an empty container: f(()) and f() are two calls."""
     items = _items(value)
     if items is None:
         yield path, value
+    elif isinstance(value, _SIZED) and not value:
+        yield path, {} if isinstance(value, _DICTS) else []
     elif id(value) in inside:
         yield path, Cut("the container holds itself")
     elif len(inside) == MAX_DEPTH:
@@ -61,7 +68,7 @@ def _items(value: Any) -> Optional[Iterable[tuple[Any, Any]]]:
         return None
     if isinstance(value, (list, tuple, collections.deque)):
         return None if isinstance(value, torch.Size) else enumerate(value)
-    if isinstance(value, (dict, collections.UserDict)):
+    if isinstance(value, _DICTS):
         return ((_key(key, i), item)
                 for i, (key, item) in enumerate(value.items()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -102,9 +109,12 @@ def arguments(args: tuple, kwargs: dict) -> Iterator[tuple[str, Any]]:
 
 
 def results(value: Any) -> Iterator[tuple[str, Any]]:
-    """Leaves of what a call returned; several results count from 0."""
+    """Leaves of what a call returned; several results count from 0, and none
+    of them has no leaf."""
     if isinstance(value, Tensor):
         yield "output.0", value
+    elif isinstance(value, _SIZED) and not value:
+        return
     elif _items(value) is not None:
         yield from limited(leaves(value, "output"))
     else:
@@ -135,6 +145,8 @@ _SCALARS: dict[type, Callable[[Any], tuple[str, str]]] = {
     slice: _plain(lambda v: json.dumps([v.start, v.stop, v.step],
                                        default=str), "slice"),
     type(...): _plain(lambda v: "...", "ellipsis"),
+    list: _plain(json.dumps, "list"),  # empty ones: others have leaves
+    dict: _plain(json.dumps, "dict"),
 }
 
 
