@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import assay
-from assay.capture import functions, recorder as recorder_module
+from assay.capture import functions, leaf_writer
+from assay.capture import recorder as recorder_module
 from capturing import compared, lines, rows, unchanged
 from test_capture import loss_of, model
 
@@ -203,7 +204,7 @@ def test_a_fault_of_the_recorder_is_told_of_and_is_no_match(
 
 def test_many_faults_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        recorder_module, "described",
+        leaf_writer, "described",
         lambda value: (_ for _ in ()).throw(MemoryError()))
     ones = torch.ones(2)
     with pytest.warns(RuntimeWarning, match="150 calls of step 0"):
@@ -247,7 +248,7 @@ def test_functions_that_cannot_be_named_or_hashed(tmp_path, monkeypatch):
 def test_where_warnings_are_errors_the_training_goes_on(tmp_path,
                                                         monkeypatch, capsys):
     monkeypatch.setattr(
-        recorder_module, "described",
+        leaf_writer, "described",
         lambda value: (_ for _ in ()).throw(MemoryError()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

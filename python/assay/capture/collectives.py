@@ -24,7 +24,8 @@ import torch
 from assay import _core
 from assay.capture.c10d import (KINDS, POINT_TO_POINT, Caller, Group, Kind,
                                 first_tensor, tensors_at)
-from assay.capture.recorder import Recorder, THREAD
+from assay.capture.guards import THREAD
+from assay.capture.recorder import Recorder
 
 Tensor = torch.Tensor
 

@@ -15,7 +15,8 @@ import torch
 from assay.capture.calls import Call
 from assay.capture.leaves import leaves
 from assay.capture.modules import ModuleHooks, Models, numbered
-from assay.capture.recorder import Recorder, THREAD
+from assay.capture.guards import THREAD
+from assay.capture.recorder import Recorder
 
 Tensor = torch.Tensor
 

@@ -15,12 +15,13 @@ from assay import _core
 from assay.capture import guards, mode_stack
 from assay.capture.aten import AtenMode
 from assay.capture.collectives import Collectives
+from assay.capture.faults import warn
 from assay.capture.functions import FunctionMode
 from assay.capture.modules import ModuleHooks, Models, numbered
 from assay.capture.optimizer import OptimizerHooks, ScalerHooks
 from assay.capture.options import Options
 from assay.capture.ranks import folder, rank, settle, world_size
-from assay.capture.recorder import Recorder, warn
+from assay.capture.recorder import Recorder
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -114,7 +115,7 @@ class Capture:
         """What could not be recorded, call by call, and why; as far as it is
         known, the trace has a row for each that never matches."""
         recorder = self._recorder
-        return self._faults + (recorder.faults if recorder else [])
+        return self._faults + (recorder.faults.texts if recorder else [])
 
     @property
     def counts(self) -> _core.CaptureCounts:
@@ -277,9 +278,9 @@ class Capture:
             if self._process == os.getpid():
                 settle(pathlib.Path(recorder.directory))
         finally:
-            self._faults += recorder.faults
-            if recorder.fault_count > 1:
-                warn(f"{recorder.fault_count} calls of step {self._step} are "
+            self._faults += recorder.faults.texts
+            if recorder.faults.count > 1:
+                warn(f"{recorder.faults.count} calls of step {self._step} are "
                      "not in the trace; Capture.faults has them")
 
 
