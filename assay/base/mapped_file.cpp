@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "assay/base/error.h"
+#include "assay/base/round_up.h"
 
 namespace assay {
 namespace {
@@ -225,7 +226,7 @@ void MappedFile::release(std::span<const std::byte> bytes) {
   const Range* range = find_range(begin);
   if (!range || begin + bytes.size() > range->end.load()) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t first = (begin + page - 1) / page * page;
+  const std::uintptr_t first = round_up(begin, page);
   const std::uintptr_t last = (begin + bytes.size()) / page * page;
   if (first < last) {
     ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "assay/base/error.h"
+#include "assay/base/round_up.h"
 
 namespace assay {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 std::size_t rounded_size(std::size_t bytes) {
   const std::size_t step =
       bytes < kPooled ? kAlignment : std::bit_floor(bytes) / 8;
-  return (bytes + step - 1) / step * step;
+  return round_up(bytes, step);
 }
 
 class Pool {
@@ -31,8 +32,7 @@ class Pool {
   std::byte* take(std::size_t size) {
     if (std::byte* kept = take_kept(size)) return kept;
     const std::size_t alignment = size >= kHugePage ? kHugePage : kAlignment;
-    void* block = std::aligned_alloc(
-        alignment, (size + alignment - 1) / alignment * alignment);
+    void* block = std::aligned_alloc(alignment, round_up(size, alignment));
     if (block == nullptr) {
       throw Error(Code::kRefused, "no memory for a tensor of " +
                                       std::to_string(size) + " bytes");

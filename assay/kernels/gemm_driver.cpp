@@ -10,18 +10,12 @@
 #include <vector>
 
 #include "assay/base/parallel.h"
+#include "assay/base/round_up.h"
 #include "assay/core/buffer.h"
 #include "assay/kernels/gemm_unit.h"
 
 namespace assay {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-std::int64_t round_up(std::int64_t a, std::int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // Bytes of a D that leaves the second-level cache before it is used.
 constexpr std::int64_t kLarge = std::int64_t{2} << 20;

@@ -1,5 +1,6 @@
 #include "assay/te/modules/fp8_padding.h"
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/modules/autocast.h"
 #include "assay/te/ops/pad.h"
@@ -33,7 +34,7 @@ std::vector<std::int64_t> RowPadding::padded(
   for (std::int64_t rows : m_splits) {
     require(rows <= limit, name(), "m_splits", std::to_string(rows),
             "at most the " + std::to_string(limit) + " rows of the input");
-    out.push_back(aligned_rows(rows, alignment));
+    out.push_back(round_up(rows, alignment));
   }
   total_of(name(), "m_splits", out);
   return out;

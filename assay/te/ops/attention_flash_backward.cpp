@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "assay/base/parallel.h"
+#include "assay/base/round_up.h"
 #include "assay/core/buffer.h"
 #include "assay/te/ops/attention_careful.h"
 #include "assay/te/ops/attention_flash.h"
@@ -256,7 +257,7 @@ std::vector<Group> groups_of(std::span<const AttentionGradient> gradients) {
 }
 
 std::vector<Part> parts_of(std::int64_t blocks, std::int64_t groups) {
-  const std::int64_t most = (kTasks + groups - 1) / groups;
+  const std::int64_t most = ceil_div(kTasks, groups);
   const std::int64_t count =
       std::clamp<std::int64_t>(blocks / kLeastBlocks, 1, most);
   std::vector<Part> parts;

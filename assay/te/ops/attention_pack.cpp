@@ -4,16 +4,13 @@
 #include <atomic>
 
 #include "assay/base/parallel.h"
+#include "assay/base/round_up.h"
 #include "assay/core/buffer.h"
 
 namespace assay::te {
 namespace {
 
 constexpr std::int64_t kDimStep = 32;
-
-std::int64_t round_up(std::int64_t n, std::int64_t step) {
-  return (n + step - 1) / step * step;
-}
 
 // Hands out parts of one block of memory: sizes first, then addresses.
 struct Layout {

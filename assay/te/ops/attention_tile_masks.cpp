@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/base/round_up.h"
 #include "assay/kernels/dropout.h"
 #include "assay/kernels/scalar_half.h"
 
@@ -47,7 +48,7 @@ BlockRange query_blocks_of(const AttentionHead& head, std::int64_t begin,
   const std::int64_t first = std::max<std::int64_t>(0, begin - head.high);
   const std::int64_t last = std::min(head.queries, end - head.low);
   if (first >= last) return {};
-  return {first / columns, (last + columns - 1) / columns};
+  return {first / columns, ceil_div(last, columns)};
 }
 
 void TileMasks::fill(const AttentionHead& head, const TileRange& range,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/base/parallel.h"
+#include "assay/base/round_up.h"
 #include "assay/core/tensor.h"
 
 namespace assay::te {
@@ -26,7 +27,7 @@ template <typename Body>
 std::vector<double> column_totals(std::int64_t rows, std::int64_t width,
                                   const Body& body) {
   const std::int64_t step = rows_per_total(rows);
-  const std::int64_t blocks = (rows + step - 1) / step;
+  const std::int64_t blocks = ceil_div(rows, step);
   const auto size = static_cast<std::size_t>(width);
   std::vector<double> partial(static_cast<std::size_t>(blocks) * size);
   parallel_for(blocks, [&](std::int64_t b) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/base/round_up.h"
 #include "assay/kernels/convert.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
@@ -197,7 +198,7 @@ void add_groups(const Tensor& d_out, const Groups& groups,
   const Store store(gradient);
   // A chunk of columns for each block of rows: one id that most tokens have
   // does not leave the other threads without work.
-  parallel_for((rows + step - 1) / step * chunks, [&](std::int64_t task) {
+  parallel_for(ceil_div(rows, step) * chunks, [&](std::int64_t task) {
     const std::int64_t column = task % chunks * kColumns;
     const std::int64_t count = std::min(kColumns, columns - column);
     const std::int64_t first = task / chunks * step;

@@ -15,12 +15,6 @@
 
 namespace assay::te {
 
-// `count` rounded up to a multiple of `alignment` > 0.
-constexpr std::int64_t aligned_rows(std::int64_t count,
-                                    std::int64_t alignment) {
-  return (count + alignment - 1) / alignment * alignment;
-}
-
 // Each [M_i, ...] to [padded_rows[i], ...], padded_rows[i] >= M_i.
 std::vector<Tensor> multi_pad_rows(std::span<const Tensor> tensors,
                                    std::span<const std::int64_t> padded_rows);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "assay/base/parallel.h"
+#include "assay/base/round_up.h"
 
 namespace assay::te {
 
@@ -20,7 +21,7 @@ constexpr std::int64_t rows_per_task(std::int64_t columns) {
 // Calls body(begin, end) for every block of `step` rows, in no order.
 template <typename Body>
 void for_row_blocks(std::int64_t rows, std::int64_t step, const Body& body) {
-  parallel_for((rows + step - 1) / step, [&](std::int64_t block) {
+  parallel_for(ceil_div(rows, step), [&](std::int64_t block) {
     const std::int64_t begin = block * step;
     body(begin, std::min(rows, begin + step));
   });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/base/round_up.h"
 #include "assay/numerics/element.h"
 #include "assay/te/check.h"
 #include "assay/te/ops/copy_runs.h"
@@ -118,7 +119,7 @@ RowMap row_map_from_mask(const Tensor& routing_map, std::int64_t num_out_tokens,
     totals[i % static_cast<std::size_t>(experts)] += counts[i];
   Counts padded = totals;
   if (alignment > 0)
-    for (auto& count : padded) count = aligned_rows(count, alignment);
+    for (auto& count : padded) count = round_up(count, alignment);
   const Counts start = exclusive_sums(padded);
   const std::int64_t all = total_of(kOp, "padded rows", padded);
   RowMap map =

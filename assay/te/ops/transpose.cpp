@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/ops/copy_runs.h"
 
@@ -34,8 +35,8 @@ void transpose_bytes(Device device, const std::byte* in, std::int64_t rows,
   const TransposeFn kernel = kernel_for(device, size);
   const bool stream = rows * columns * size >= kStreamBytes;
   const std::int64_t step = kBlockRowBytes / size;
-  const std::int64_t across = (columns + step - 1) / step;
-  const std::int64_t down = (rows + kBlockRows - 1) / kBlockRows;
+  const std::int64_t across = ceil_div(columns, step);
+  const std::int64_t down = ceil_div(rows, kBlockRows);
   parallel_for(across * down, [&](std::int64_t block) {
     const std::int64_t c = block / down * step;
     const std::int64_t r = block % down * kBlockRows;

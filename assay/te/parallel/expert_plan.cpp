@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/ops/pad.h"
 #include "assay/te/parallel/agreement.h"
@@ -77,7 +78,7 @@ void fill_receive(EpPlan& plan, const Counts& all, std::int64_t rank,
     for (std::int64_t s = 0; s < ranks; ++s) plan.order.push_back(s * own + e);
   plan.padded_tokens_per_expert = plan.tokens_per_expert;
   for (std::int64_t& rows : plan.padded_tokens_per_expert) {
-    if (alignment > 0) rows = aligned_rows(rows, alignment);
+    if (alignment > 0) rows = round_up(rows, alignment);
     plan.rows += rows;
   }
 }

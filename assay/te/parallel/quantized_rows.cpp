@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/ops/split.h"
 #include "assay/te/quantize/check_quantized.h"
@@ -53,7 +54,7 @@ std::vector<std::int64_t> scale_counts(std::string_view op,
                   std::string(scaling_mode_name(q.mode)) +
                   " to be cut at multiples of " + std::to_string(block));
     }
-    counts.push_back((n + block - 1) / block);
+    counts.push_back(ceil_div(n, block));
     begin += n;
   }
   return counts;

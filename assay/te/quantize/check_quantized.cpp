@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/quantize/layout_block128.h"
 #include "assay/te/quantize/scale.h"
@@ -11,10 +12,6 @@ namespace assay::te {
 namespace {
 
 constexpr std::int64_t kNvfp4Side = 16, kMxSide = 32;
-
-std::int64_t blocks(std::int64_t n, std::int64_t of) {
-  return (n + of - 1) / of;
-}
 
 DType scale_dtype(ScalingMode mode) {
   if (mode == ScalingMode::kMXFP8) return DType::kE8M0;
@@ -82,10 +79,10 @@ Shape scale_inv_shape(const QuantizedData& q, const Shape& shape) {
     return block128_scale_shape(q.mode, q.columnwise, shape, q.layout);
   const auto [m, k] = matrix_shape(shape);
   const bool down = q.mode == ScalingMode::kMXFP8 && q.columnwise;
-  Shape s = down                            ? Shape{blocks(m, kMxSide), k}
-            : q.mode == ScalingMode::kMXFP8 ? Shape{m, blocks(k, kMxSide)}
-            : q.columnwise                  ? Shape{k, blocks(m, kNvfp4Side)}
-                                            : Shape{m, blocks(k, kNvfp4Side)};
+  Shape s = down                            ? Shape{ceil_div(m, kMxSide), k}
+            : q.mode == ScalingMode::kMXFP8 ? Shape{m, ceil_div(k, kMxSide)}
+            : q.columnwise                  ? Shape{k, ceil_div(m, kNvfp4Side)}
+                                            : Shape{m, ceil_div(k, kNvfp4Side)};
   if (q.layout == ScaleLayout::kCompact) return s;
   return {round_up(s[0], down ? kScaleTileColumns : kScaleTileRows),
           round_up(s[1], down ? kScaleTileRows : kScaleTileColumns)};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assay/base/round_up.h"
 #include "assay/te/check.h"
 #include "assay/te/quantize/amax.h"
 #include "assay/te/quantize/nvfp4_transpose.h"
@@ -65,12 +66,12 @@ Nvfp4Work::Target Nvfp4Work::make_target(bool columnwise,
 }
 
 std::int64_t Nvfp4Work::areas() const {
-  const std::int64_t across = (columns_ + area_columns_ - 1) / area_columns_;
-  return (rows_ + area_rows_ - 1) / area_rows_ * across;
+  const std::int64_t across = ceil_div(columns_, area_columns_);
+  return ceil_div(rows_, area_rows_) * across;
 }
 
 TileArea Nvfp4Work::area(std::int64_t i) const {
-  const std::int64_t across = (columns_ + area_columns_ - 1) / area_columns_;
+  const std::int64_t across = ceil_div(columns_, area_columns_);
   const std::int64_t r = i / across * area_rows_;
   const std::int64_t c = i % across * area_columns_;
   return {r, std::min(area_rows_, rows_ - r), c,

@@ -6,16 +6,13 @@
 
 #include <cstdint>
 
+#include "assay/base/round_up.h"
 #include "assay/core/tensor.h"
 
 namespace assay::te {
 
 inline constexpr std::int64_t kScaleTileRows = 128;
 inline constexpr std::int64_t kScaleTileColumns = 4;
-
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 // Position in a tiled R x C matrix (R a multiple of 128, C of 4) of row r,
 // column c. Tiles are in row-major order, 512 bytes each; inside one, byte

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "assay/base/round_up.h"
 #include "assay/kernels/cast.h"
 
 namespace assay::te {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Rows [row, row + rows) by columns [column, column + columns) of a matrix.
 struct Tile {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "assay/base/round_up.h"
 #include "assay/te/ops/interleave.h"
 #include "assay/te/ops/pad.h"
 #include "assay/te/ops/split.h"
@@ -104,9 +105,9 @@ TEST(Pad, GroupsWithEmptyOnes) {
   EXPECT_TRUE(same_bits(unpad_groups(y, rows, padded), x));
   EXPECT_EQ(values_of(pad_last_dim(x, 3)),
             (std::vector<double>{1, 2, 0, 3, 4, 0, 5, 6, 0}));
-  EXPECT_EQ(aligned_rows(0, 16), 0);
-  EXPECT_EQ(aligned_rows(16, 16), 16);
-  EXPECT_EQ(aligned_rows(17, 16), 32);
+  EXPECT_EQ(round_up<std::int64_t>(0, 16), 0);
+  EXPECT_EQ(round_up<std::int64_t>(16, 16), 16);
+  EXPECT_EQ(round_up<std::int64_t>(17, 16), 32);
 }
 
 TEST(Split, AlongEveryDimension) {
