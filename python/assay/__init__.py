@@ -14,15 +14,15 @@ import types
 
 # What `assay.NAME` is, and where it is defined.
 _EXPORTS = {
-    "Capture": "assay.capture",
+    "Capture": "assay.capture.session",
     "Error": "assay._core",
     "OverflowStop": "assay.capture.overflow",
-    "capture": "assay.capture",
+    "capture": "assay.capture.session",
     "check_determinism": "assay.determinism.check",
     "compare": "assay.pairs",
     "error_stats": "assay.pairs",
     "host_random": "assay.random.host",
-    "save": "assay.capture",
+    "save": "assay.capture.session",
     "seed_all": "assay.random.seeds",
     "watch": "assay.watch",
 }
@@ -74,13 +74,13 @@ def __dir__() -> list[str]:
 class _Package(types.ModuleType):
     """`assay.capture` is the function, whoever imported its module when.
 
-    The import system would put the module there once it is imported.
+    The import system would put the module there once it is imported; without
+    it, __getattr__ above finds the function.
     """
 
     def __setattr__(self, name: str, value) -> None:
-        if name in _EXPORTS and isinstance(value, types.ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
+        if name not in _EXPORTS or not isinstance(value, types.ModuleType):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -7,11 +7,7 @@
             optimizer.step()
             c.step()
 
-docs/capture.md is the guide, docs/formats-traces.md has the format.
+docs/capture.md is the guide, docs/formats-traces.md has the format. session.py
+is what users call. Nothing is imported here: workers read the names of traces
+(leaves.py, names.py) without the C++ library.
 """
-
-from __future__ import annotations
-
-from assay.capture.session import Capture, capture, save
-
-__all__ = ["Capture", "capture", "save"]

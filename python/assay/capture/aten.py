@@ -17,9 +17,9 @@ import torch
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay.capture.functions import NAMESPACES
 from assay.capture.guards import THREAD, is_compiling
 from assay.capture.leaves import arguments, leaves, results
+from assay.capture.names import NAMESPACES
 from assay.capture.recorder import Recorder
 
 Tensor = torch.Tensor

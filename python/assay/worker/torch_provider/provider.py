@@ -18,15 +18,16 @@ class TorchProvider:
     launcher = "self"
 
     def __init__(self, device: str):
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        # There is no fill for 4-bit floats, and nothing is read unwritten.
-        torch.utils.deterministic.fill_uninitialized_memory = False
         self._modules = {}
+        # First: api_call keeps the switches as it finds them.
         for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
             module = importlib.import_module(f"{__package__}.{path.stem}")
             if hasattr(module, "ADAPTER"):  # else it is what modules share
                 self._modules[path.stem] = module
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        # There is no fill for 4-bit floats, and nothing is read unwritten.
+        torch.utils.deterministic.fill_uninitialized_memory = False
 
     def modules(self) -> dict[str, dict[str, typing.Any]]:
         return {name: {"adapter": module.ADAPTER}

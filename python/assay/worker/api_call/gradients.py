@@ -1,0 +1,52 @@
+"""The backward pass of a call, from the gradients of its outputs."""
+
+from __future__ import annotations
+
+import torch
+
+from assay.worker.api_call.arguments import Arguments
+from assay.worker.api_call.results import Answer
+
+Tensor = torch.Tensor
+
+
+def backward(arguments: Arguments, outputs: dict[str, Tensor],
+             given: dict[str, Tensor], answer: Answer) -> None:
+    """Puts gradient.<input> of every input that requires one and gets one;
+    why not is in the contract."""
+    missing = arguments.no_gradient
+    leaves = {name: each.leaf for name, each in arguments.inputs.items()
+              if each.leaf is not None}
+    roots, gradients = _roots(outputs, given, missing)
+    if not roots:
+        missing.update(dict.fromkeys(
+            leaves, "no output that has a gradient depends on it"))
+    elif leaves:
+        found = torch.autograd.grad(roots, list(leaves.values()), gradients,
+                                    allow_unused=True)
+        for name, gradient in zip(leaves, found):
+            if gradient is None:
+                missing[name] = "no output that has a gradient depends on it"
+            elif gradient.layout != torch.strided:
+                answer.put(f"gradient.{name}", gradient.to_dense())
+            else:
+                answer.put(f"gradient.{name}", gradient)
+    if missing:
+        answer.contract["no_gradient"] = dict(missing)
+
+
+def _roots(outputs: dict[str, Tensor], given: dict[str, Tensor],
+           missing: dict[str, str]) -> tuple[list[Tensor], list[Tensor]]:
+    """Outputs to start from, and their gradients as they need them."""
+    roots, gradients = [], []
+    for name, gradient in given.items():
+        output = outputs.get(name)
+        if output is None or not output.requires_grad:
+            continue
+        if gradient.shape != output.shape:
+            missing[name] = (f"its gradient is {list(gradient.shape)}, it is "
+                             f"{list(output.shape)}")
+            continue
+        roots.append(output)
+        gradients.append(gradient.to(output.device, output.dtype))
+    return roots, gradients
