@@ -1,44 +1,17 @@
 #include "assay/report/csv.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "assay/base/atomic_file.h"
+#include "assay/base/csv.h"
 #include "assay/base/text_out.h"
 #include "assay/report/columns.h"
 #include "assay/report/ordered_writer.h"
 
 namespace assay {
 namespace {
-
-bool is_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  return error != std::errc::invalid_argument &&
-         end == text.data() + text.size();
-}
-
-// A spreadsheet evaluates cells that start so, a tab or CR before included.
-bool looks_like_formula(std::string_view text) {
-  if (text.empty()) return false;
-  switch (text[0]) {
-    case '=':
-    case '@':
-    case '\t':
-    case '\r':
-      return true;
-    case '+':
-    case '-':
-      return !is_number(text);
-    default:
-      return false;
-  }
-}
 
 class CsvSink : public CellSink {
  public:
@@ -59,13 +32,16 @@ class CsvSink : public CellSink {
     next().append(quote ? "\"" : "").append(ours).append(quote ? "\"" : "");
   }
   void text(std::string_view theirs) override {
-    const bool formula = looks_like_formula(theirs);
-    if (!formula && plain_prefix(theirs) == theirs.size()) {
+    if (!looks_like_formula(theirs) && plain_prefix(theirs) == theirs.size()) {
       next().append(theirs);
       return;
     }
     Escaped& cell = escaped_[theirs.size() % escaped_.size()];
-    if (cell.source != theirs) escape(theirs, formula, cell);
+    if (cell.source != theirs) {
+      cell.source = theirs;
+      cell.text.clear();
+      append_csv_text(cell.text, theirs);
+    }
     next().append(cell.text);
   }
   void number(double value) override { append_double(next(), value); }
@@ -76,9 +52,6 @@ class CsvSink : public CellSink {
   }
 
  private:
-  static bool needs_quotes(char c) {
-    return c == ',' || c == '"' || c == '\r' || c == '\n';
-  }
   std::string& next() {
     if (!first_) out_.push_back(',');
     first_ = false;
@@ -88,28 +61,6 @@ class CsvSink : public CellSink {
   struct Escaped {
     std::string source, text;
   };
-  static void escape(std::string_view theirs, bool formula, Escaped& cell) {
-    std::string text = formula ? "'" : "";
-    append_utf8(text, theirs, /*escape_controls=*/true);
-    cell.source = theirs;
-    cell.text.clear();
-    append_quoted(cell.text, text);
-  }
-  static void append_quoted(std::string& out, std::string_view text) {
-    if (std::none_of(text.begin(), text.end(), needs_quotes)) {
-      out.append(text);
-      return;
-    }
-    out.push_back('"');
-    for (std::size_t from = 0;;) {
-      const std::size_t at = text.find('"', from);
-      out.append(text.substr(from, at - from));
-      if (at == std::string_view::npos) break;
-      out.append("\"\"");
-      from = at + 1;
-    }
-    out.push_back('"');
-  }
 
   // The text of several cells alike: most of a row that was not compared.
   struct Run {
