@@ -39,9 +39,10 @@ def adjusted(function: Callable[..., Any], api: str, arguments: Arguments,
                 for key, each in keywords.items()}
     if device.type == "cpu":  # memory is pinned for accelerators alone
         keywords.pop("pin_memory", None)
-    if (name == "rms_norm" and args and precision.real is not None
-            and arguments.recorded(args[0]) != torch.float64):
-        _name_epsilon(args, keywords)
+    recorded = arguments.recorded(args[0]) if args else None
+    if precision.real is not None and recorded is not None and (
+            recorded.is_floating_point):
+        _name_limits(name, recorded, args, keywords)
     return function, args, keywords
 
 
@@ -68,10 +69,24 @@ def _text(name: str, value: Any, device: torch.device,
     return value
 
 
-def _name_epsilon(args: list[Any], keywords: dict[str, Any]) -> None:
-    """rms_norm without an eps takes the smallest step of the dtype that it
-    computes in, which is float32 for all narrower ones."""
-    if len(args) > 3 and args[3] is None:
-        args[3] = torch.finfo(torch.float32).eps
-    elif len(args) <= 3 and keywords.get("eps") is None:
-        keywords["eps"] = torch.finfo(torch.float32).eps
+def _name_limits(name: str, recorded: torch.dtype, args: list[Any],
+                 keywords: dict[str, Any]) -> None:
+    """Defaults that a dtype decides are those of the recorded one."""
+    if name in ("nan_to_num", "nan_to_num_"):
+        limits = torch.finfo(recorded)
+        _default(args, keywords, 2, "posinf", limits.max)
+        _default(args, keywords, 3, "neginf", limits.min)
+    elif name == "rms_norm":
+        # Of what it computes in: float32 for all that is narrower.
+        wide = recorded if recorded.itemsize > 4 else torch.float32
+        _default(args, keywords, 3, "eps", torch.finfo(wide).eps)
+
+
+def _default(args: list[Any], keywords: dict[str, Any], position: int,
+             name: str, value: float) -> None:
+    """Gives an argument its value where it has none or None."""
+    if len(args) > position:
+        if args[position] is None:
+            args[position] = value
+    elif keywords.get(name) is None:
+        keywords[name] = value

@@ -52,12 +52,11 @@ def fresh(tensor: Tensor, requires_grad: bool,
     leaf = tensor.detach()
     if requires_grad:
         leaf.requires_grad_()
-    spread = 0 not in tensor.stride() or tensor.numel() < 2
-    passed = torch.empty_strided(
-        tensor.size(), tensor.stride(), dtype=tensor.dtype,
-        device=tensor.device) if spread else torch.empty(
-            tensor.size(), dtype=tensor.dtype, device=tensor.device)
-    passed.copy_(leaf)
+    passed = leaf.clone()  # hands a sparse gradient on as it is
+    if passed.stride() != leaf.stride() and 0 not in leaf.stride():
+        passed = torch.empty_strided(leaf.size(), leaf.stride(),
+                                     dtype=leaf.dtype, device=leaf.device)
+        passed.copy_(leaf)
     return Input(passed, leaf if requires_grad else None, tensor,
                  passed._version, recorded)
 
@@ -91,7 +90,7 @@ class Arguments:
 
     def _positional(self, request: dict[str, Any]) -> list[Any]:
         """A position that is left out is an empty container: they have no
-        leaves in traces."""
+        leaves in older traces."""
         given = {int(key): argument for key, argument in request.items()
                  if key.isdigit()}
         if given and max(given) >= MAX_POSITIONS:
@@ -122,15 +121,16 @@ class Arguments:
             value = values.read(argument["type"], argument.get("value"))
         except Unsupported as error:
             raise Unsupported(f"argument {where}: {error}") from None
-        if isinstance(value, torch.device):
+        if isinstance(value, values.Device):
             return self._own_device(where, value)
         return self._precision.value(value)
 
-    def _own_device(self, where: str, device: torch.device) -> torch.device:
-        if device.type == "meta":
+    def _own_device(self, where: str, device: values.Device) -> torch.device:
+        kind = device.partition(":")[0]
+        if kind == "meta":
             raise Unsupported(f"argument {where}: the device meta has no "
                               "elements")
-        return device if device.type == "cpu" else self._device
+        return torch.device("cpu") if kind == "cpu" else self._device
 
     def _tensor(self, where: str, argument: dict[str, Any]) -> Tensor:
         name = argument["tensor"]
@@ -141,7 +141,7 @@ class Arguments:
                           f"{name}")
         stored = self._files[name]
         if argument.get("dtype") == "complex128":
-            stored = torch.view_as_complex(stored)
+            stored = torch.complex(stored[..., 0], stored[..., 1])
         try:
             tensor = self._precision.tensor(stored)
         except Unsupported as error:

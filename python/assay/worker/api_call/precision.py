@@ -68,13 +68,10 @@ _CAST_TO = {dtype: name for name, dtype in _CASTS.items()}
 _OF_THE_DTYPE = frozenset(("nextafter", "nextafter_", "_fused_sdp_choice"))
 
 
-def asked(precision: str, name: str, arguments: list[Any]) -> Precision:
-    """What to compute the golden of a function in."""
-    if precision == "given":
-        return GIVEN
-    if name in _OF_THE_DTYPE:
-        return GIVEN
-    if name == "view" and any(isinstance(each, torch.dtype)
-                              for each in arguments):
+def asked(precision: str, name: str, names_dtype: bool) -> Precision:
+    """What to compute a function in; `names_dtype`: a dtype is among its
+    arguments."""
+    if precision == "given" or name in _OF_THE_DTYPE or (
+            name == "view" and names_dtype):
         return GIVEN
     return FLOAT64

@@ -68,7 +68,8 @@ def run(call: Call) -> Result:
         request.precision == "float64") else None
     if function is None:
         function = resolve(request.api)
-    wanted = _precision(request, call)
+    wanted = precision.asked(request.precision, request.api.split(".")[1],
+                             _names_dtype(request.arguments))
     try:
         answer = _runs(request, call, function, wanted)
     except (Unsupported, Refused, MemoryError):
@@ -82,11 +83,10 @@ def run(call: Call) -> Result:
     return Result(answer.tensors, answer.contract)
 
 
-def _precision(request: Request, call: Call) -> Precision:
-    arguments = Arguments(request.arguments, request.api, call.inputs,
-                          call.device, precision.GIVEN, False)
-    return precision.asked(request.precision,
-                           request.api.split(".")[1], arguments.values())
+def _names_dtype(arguments: dict[str, Any]) -> bool:
+    return any(argument.get("type") == "torch.dtype"
+               for argument in arguments.values()
+               if isinstance(argument, dict))
 
 
 def _in_float32(request: Request, call: Call, function: Callable[..., Any],

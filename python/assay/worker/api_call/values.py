@@ -13,6 +13,7 @@ from assay.worker.call import Unsupported
 
 # How described() ends what it cut.
 _CUT = re.compile(r"\.\.\. \(\d+ characters, SHA-256 [0-9a-f]+\.\.\.\)\Z")
+_DEVICE = re.compile(r"[a-z]+(:\d+)?\Z")
 _RANGE = re.compile(r"range\((-?\d+), (-?\d+)(?:, (-?\d+))?\)\Z")
 
 
@@ -31,6 +32,11 @@ def _none(text: str) -> None:
 
 def _ellipsis(text: str) -> Any:
     return {"...": ...}[text]
+
+
+def _empty(text: str) -> Any:
+    """Containers with items have those as leaves of their own."""
+    return {"[]": list, "{}": dict}[text]()
 
 
 def _integers(text: str) -> list[Optional[int]]:
@@ -76,7 +82,16 @@ def _numpy_scalar(text: str) -> Any:
     raise ValueError
 
 
-# torch.device is the caller's: it stands for the worker's own.
+class Device(str):
+    """A device of the recorded run, which this torch need not know."""
+
+
+def _device(text: str) -> Device:
+    if not _DEVICE.match(text):
+        raise ValueError
+    return Device(text)
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     "int": _integer,
     "bool": _bool,
@@ -85,6 +100,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "NoneType": _none,
     "ellipsis": _ellipsis,
+    "list": _empty,
+    "dict": _empty,
     "slice": _slice,
     "range": _range,
     "builtins.range": _range,
@@ -93,7 +110,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "torch.layout": _member(torch.layout),
     "torch.memory_format": _member(torch.memory_format),
     "torch.qscheme": _member(torch.qscheme),
-    "torch.device": torch.device,
+    "torch.device": _device,
 }
 
 
