@@ -5,94 +5,16 @@ Values come from torch called directly, or are worked by hand.
 
 from __future__ import annotations
 
-import json
 import math
 
-import numpy
 import pytest
 
 torch = pytest.importorskip("torch")
-safetensors = pytest.importorskip("safetensors.torch")
+pytest.importorskip("safetensors")
 
-from assay.worker.serve import Server  # noqa: E402
-from assay.worker.torch_provider.provider import TorchProvider  # noqa: E402
+from api_calls import Spelled, ask, randn, same  # noqa: E402, F401
 
 F = torch.nn.functional
-
-
-@pytest.fixture(scope="module")
-def server():
-    before = torch.are_deterministic_algorithms_enabled()
-    yield Server(TorchProvider("cpu"), torch.device("cpu"))
-    torch.use_deterministic_algorithms(before)
-
-
-@pytest.fixture
-def ask(server, tmp_path):
-    """ask("Torch.add", args, kwargs, ...) -> the answer, with its tensors."""
-
-    def run(api, *args, gradients=None, answered="ok", seed=5, **options):
-        keywords = options.pop("keywords", {})
-        inputs, arguments = {}, {}
-        for key, value in [*enumerate(args), *keywords.items()]:
-            arguments[str(key)] = spelled(value, f"input.{key}", inputs)
-        for name, gradient in (gradients or {}).items():
-            inputs[f"gradient.{name}"] = gradient
-        safetensors.save_file(inputs, tmp_path / "in.safetensors")
-        parameters = {"api": api, "arguments": arguments,
-                      "precision": "given", "backward": bool(gradients),
-                      "gradients": list(gradients or {}), **options}
-        line = json.dumps({
-            "type": "run", "id": 1, "module": "api_call", "case": "c",
-            "parameters": parameters, "steps": 1, "seed": seed,
-            "strided": [], "inputs": str(tmp_path / "in.safetensors"),
-            "outputs": str(tmp_path / "out")})
-        answer = server.answer(line)
-        assert answer["status"] == answered, answer
-        answer = json.loads(json.dumps(answer))
-        if answered == "ok":
-            answer["tensors"] = safetensors.load_file(
-                tmp_path / "out.rank0.safetensors")
-        return answer
-
-    return run
-
-
-def spelled(value, path, inputs):
-    """A value as the request has it: as captures spell it."""
-    if isinstance(value, torch.Tensor):
-        inputs[path] = value.detach().clone().contiguous()
-        return {"tensor": path, "requires_grad": value.requires_grad}
-    if isinstance(value, Spelled):
-        return {"type": value.kind, "value": value.text}
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return {"items": [spelled(each, f"{path}.{i}", inputs)
-                          for i, each in enumerate(value)]}
-    if isinstance(value, dict):
-        return {"members": {key: spelled(each, f"{path}.{key}", inputs)
-                            for key, each in value.items()}}
-    from assay.capture.leaves import described
-    kind, text = described(value)
-    return {"type": kind, "value": text}
-
-
-class Spelled:
-    """A value in words that are written by hand."""
-
-    def __init__(self, kind, text):
-        self.kind, self.text = kind, text
-
-
-def randn(*shape, dtype=torch.float32, grad=False, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator).to(
-        dtype).requires_grad_(grad)
-
-
-def same(a, b):
-    assert a.dtype == b.dtype and a.shape == b.shape, (a, b)
-    assert torch.equal(a.contiguous().reshape(-1).view(torch.uint8),
-                       b.contiguous().reshape(-1).view(torch.uint8)), (a, b)
 
 
 def test_forward_and_backward_of_an_ordinary_call(ask):
@@ -367,20 +289,6 @@ def test_complex_tensors(ask):
     same(answer["tensors"]["gradient.input.0"], expected.resolve_conj())
 
 
-def test_complex128_inputs_are_pairs(server, ask, tmp_path):
-    pairs = randn(3, 2, dtype=torch.float64)
-    safetensors.save_file({"z": pairs}, tmp_path / "z.safetensors")
-    answer = server.answer(json.dumps({
-        "type": "run", "id": 1, "module": "api_call", "case": "c",
-        "parameters": {"api": "Torch.abs", "arguments": {"0": {
-            "tensor": "z", "dtype": "complex128"}}},
-        "steps": 1, "seed": 1, "inputs": str(tmp_path / "z.safetensors"),
-        "outputs": str(tmp_path / "z")}))
-    assert answer["status"] == "ok"
-    found = safetensors.load_file(tmp_path / "z.rank0.safetensors")
-    same(found["output.0"], torch.view_as_complex(pairs).abs())
-
-
 @pytest.mark.parametrize("api, args, said", [
     ("Tensor.to_sparse", [torch.eye(2)], "sparse"),
     ("Torch.quantize_per_tensor", [torch.eye(2), 0.1, 0, torch.qint8],
@@ -496,7 +404,7 @@ def test_calls_that_raise(ask):
     assert answer["error"] == "TypeError"
 
 
-def test_requests_that_say_too_little(ask, server, tmp_path):
+def test_requests_that_say_too_little(ask):
     assert "runs" in ask("Torch.exp", randn(2), answered="error",
                          runs=0)["message"]
     assert "precision" in ask("Torch.exp", randn(2), answered="error",
@@ -555,31 +463,6 @@ def test_autocast_is_as_recorded(ask):
     torch.testing.assert_close(found, x.double() @ w.double().T)
 
 
-def test_strided_inputs_stay_strided(server, tmp_path, monkeypatch):
-    from assay.worker.api_call import replay
-    strides = []
-
-    def look(x):
-        strides.append(x.stride())
-        return x.mul_(2)
-
-    monkeypatch.setattr(replay, "resolve", lambda api: look)
-    x, line = randn(3, 4), randn(6)
-    safetensors.save_file({"x": x, "line": line}, tmp_path / "i.safetensors")
-    for name, value in (("x", x), ("line", line)):
-        server.answer(json.dumps({
-            "type": "run", "id": 1, "module": "api_call", "case": "c",
-            "parameters": {"api": "Torch.look", "backward": True,
-                           "arguments": {"0": {"tensor": name,
-                                               "requires_grad": True}}},
-            "steps": 1, "seed": 1, "strided": [name],
-            "inputs": str(tmp_path / "i.safetensors"),
-            "outputs": str(tmp_path / "o")}))
-        found = safetensors.load_file(tmp_path / "o.rank0.safetensors")
-        same(found["output.0"], value * 2)
-    assert strides == [(1, 3), (2,)]
-
-
 def test_devices_among_the_arguments_are_the_workers(ask):
     x = randn(2)
     for args in ([Spelled("torch.device", "npu:3")], ["cuda:1"],
@@ -590,37 +473,6 @@ def test_devices_among_the_arguments_are_the_workers(ask):
         "tensors"]["output.0"], torch.ones(2))
 
 
-def test_the_same_tensor_twice(server, tmp_path):
-    x = randn(3)
-    safetensors.save_file({"x": x, "gradient.output.0": torch.ones(3)},
-                          tmp_path / "i.safetensors")
-    argument = {"tensor": "x", "requires_grad": True}
-    answer = server.answer(json.dumps({
-        "type": "run", "id": 1, "module": "api_call", "case": "c",
-        "parameters": {"api": "Torch.mul", "backward": True,
-                       "gradients": ["output.0"],
-                       "arguments": {"0": argument, "1": argument}},
-        "steps": 1, "seed": 1, "inputs": str(tmp_path / "i.safetensors"),
-        "outputs": str(tmp_path / "o")}))
-    assert answer["status"] == "ok"
-    found = safetensors.load_file(tmp_path / "o.rank0.safetensors")
-    same(found["gradient.x"], 2 * x)
-
-
-def test_a_position_that_is_left_out_is_empty(server, tmp_path):
-    x = randn(1)
-    safetensors.save_file({"x": x}, tmp_path / "i.safetensors")
-    answer = server.answer(json.dumps({
-        "type": "run", "id": 1, "module": "api_call", "case": "c",
-        "parameters": {"api": "Torch.sum", "arguments": {
-            "0": {"tensor": "x"}, "2": {"type": "bool", "value": "True"}}},
-        "steps": 1, "seed": 1, "inputs": str(tmp_path / "i.safetensors"),
-        "outputs": str(tmp_path / "o")}))
-    assert answer["status"] == "ok", answer
-    found = safetensors.load_file(tmp_path / "o.rank0.safetensors")
-    same(found["output.0"], torch.sum(x, (), True))
-
-
 def test_random_operators_follow_the_seed(ask):
     for api, args in [("Torch.rand", [64]), ("Tensor.bernoulli_",
                                              [torch.zeros(64), 0.5]),
@@ -629,3 +481,63 @@ def test_random_operators_follow_the_seed(ask):
                                for seed in (3, 3, 4))
         same(first, again)
         assert not torch.equal(first, other)
+
+
+def test_complex128_inputs_are_pairs(ask):
+    pairs = randn(3, 2, dtype=torch.float64)
+    answer = ask.raw({"z": pairs}, {"api": "Torch.abs", "arguments": {
+        "0": {"tensor": "z", "dtype": "complex128"}}})
+    same(answer["tensors"]["output.0"], torch.view_as_complex(pairs).abs())
+
+
+def test_strided_inputs_stay_strided(ask, monkeypatch):
+    from assay.worker.api_call import replay
+    strides = []
+
+    def look(x):
+        strides.append(x.stride())
+        return x.mul_(2)
+
+    monkeypatch.setattr(replay, "resolve", lambda api: look)
+    for value in (randn(3, 4), randn(6)):
+        answer = ask.raw({"x": value}, {
+            "api": "Torch.look", "backward": True,
+            "arguments": {"0": {"tensor": "x", "requires_grad": True}}},
+            strided=["x"])
+        same(answer["tensors"]["output.0"], value * 2)
+    assert strides == [(1, 3), (2,)]
+
+
+def test_the_same_tensor_twice(ask):
+    x = randn(3)
+    argument = {"tensor": "x", "requires_grad": True}
+    answer = ask.raw({"x": x, "gradient.output.0": torch.ones(3)}, {
+        "api": "Torch.mul", "backward": True, "gradients": ["output.0"],
+        "arguments": {"0": argument, "1": argument}})
+    same(answer["tensors"]["gradient.x"], 2 * x)
+
+
+def test_a_position_that_is_left_out_is_empty(ask):
+    x = randn(1)
+    answer = ask.raw({"x": x}, {"api": "Torch.sum", "arguments": {
+        "0": {"tensor": "x"}, "2": {"type": "bool", "value": "True"}}})
+    same(answer["tensors"]["output.0"], torch.sum(x, (), True))
+
+
+def test_requests_that_hang_together_badly(ask):
+    x = {"x": randn(1)}
+    for arguments, said in [
+            ({"0": {"tensor": "y"}}, "no tensor y"),
+            ({"5000": {"tensor": "x"}}, "positions"),
+            ({"0": 5}, "argument 0"),
+            ({"0": {"unheard": 1}}, "argument 0")]:
+        answer = ask.raw(x, {"api": "Torch.exp", "arguments": arguments},
+                         answered="error")
+        assert answer["error"] == "usage" and said in answer["message"]
+    answer = ask.raw(x, {"api": "Torch.exp", "arguments": {}, "backward": True,
+                         "gradients": ["output.0"]}, answered="error")
+    nested = {"tensor": "x"}
+    for _ in range(40):
+        nested = {"items": [nested]}
+    ask.raw(x, {"api": "Torch.exp", "arguments": {"0": nested}},
+            answered="error")
