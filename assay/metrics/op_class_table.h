@@ -131,12 +131,13 @@ general_gemm fused_linear lstm gru
 )";
 
 inline constexpr std::string_view kRandomOps = R"(
-alpha_dropout bernoulli bias_dropout_add cauchy dropout dropout1d dropout2d
-dropout3d exponential feature_alpha_dropout feature_dropout geometric
-gumbel_softmax kaiming_normal kaiming_uniform log_normal multinomial
-native_dropout normal npu_dropout npu_dropout_gen_mask poisson rand
-rand_like randint randint_like randn randn_like random randperm rrelu
-trunc_normal uniform xavier_normal xavier_uniform
+alpha_dropout bernoulli bias_dropout_add binomial cauchy dropout dropout1d
+dropout2d dropout3d exponential feature_alpha_dropout feature_dropout
+geometric gumbel_softmax kaiming_normal kaiming_uniform log_normal
+multinomial native_dropout normal normal_functional npu_dropout
+npu_dropout_gen_mask poisson rand rand_like randint randint_like randn
+randn_like random randperm rrelu rrelu_with_noise sample_dirichlet
+standard_gamma trunc_normal uniform xavier_normal xavier_uniform
 )";
 
 // Forward they move or combine single values; their gradient adds up several

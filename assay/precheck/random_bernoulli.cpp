@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/error.h"
 #include "assay/metrics/distribution.h"
 #include "assay/precheck/random_dropout.h"
 
@@ -17,6 +18,9 @@ bool check_values(Findings& findings, const Parameter& p,
   for (std::size_t k = 0; k < x.size(); ++k) {
     const auto i = static_cast<std::int64_t>(k);
     const double chance = p.at(i);
+    if (!(chance >= 0 && chance <= 1))
+      throw Error(Code::kUsage,
+                  fmt::format("bernoulli: chance {} at {}", chance, i));
     const bool coin = x[k] == 0 || x[k] == 1;
     const bool certain = chance == 0 || chance == 1;
     if (coin && (!certain || x[k] == chance)) continue;
@@ -62,6 +66,8 @@ void test_groups(Findings& findings, const Parameter& p,
 
 void judge_bernoulli(Findings& findings, const Parameter& p,
                      const Tensor& device) {
+  if (is_complex(device.dtype()))
+    throw Error(Code::kUsage, "bernoulli: complex numbers");
   const std::vector<double> x = elements(device);
   if (!check_values(findings, p, x)) return;
   std::vector<float> centred;

@@ -23,6 +23,11 @@ namespace {
 // its chance. Groups are 16 bands of the category's number, and of its chance.
 class Choices {
  public:
+  // `u`: unit roundoff of the weights. In so many cases two categories come
+  // out equal, and the choice says nothing.
+  explicit Choices(double u) : unclear_(2 * u) {}
+  void tie() { ++ties_; }
+
   // One row's chances, and how often each category came in so many
   // independent trials.
   void add(const std::vector<double>& chances, const std::vector<double>& found,
@@ -48,9 +53,10 @@ class Choices {
     std::string text = "every band of categories as often as expected";
     for (int k = 0; k < 2; ++k)
       for (std::size_t g = 0; g < kGroups; ++g) {
-        const double off = std::abs(off_[k][g]);
+        const auto trials = static_cast<double>(trials_);
+        const double off = std::abs(off_[k][g]) - ties_ - unclear_ * trials;
         // Sums of chances are 1 to some roundings.
-        if (off < 1e-6 * static_cast<double>(trials_ + 1)) continue;
+        if (off < 1e-6 * (trials + 1)) continue;
         const double p = bernstein_p(off, variance_[k][g], 1);
         if (p >= worst) continue;
         worst = p;
@@ -70,6 +76,7 @@ class Choices {
   }
   double off_[2][kGroups] = {}, variance_[2][kGroups] = {};
   std::int64_t trials_ = 0;
+  double unclear_, ties_ = 0;
 };
 
 std::vector<double> row_of(const std::vector<double>& all, std::size_t row,
@@ -78,18 +85,19 @@ std::vector<double> row_of(const std::vector<double>& all, std::size_t row,
   return {begin, begin + static_cast<std::ptrdiff_t>(size)};
 }
 
-// Divided by their sum; nullopt where that is no finite number above 0.
+// Divided by their sum; false where there are no such chances.
 bool normalise(std::vector<double>& chances) {
   const double sum = std::accumulate(chances.begin(), chances.end(), 0.0);
   if (!(sum > 0) || std::isinf(sum)) return false;
+  if (*std::min_element(chances.begin(), chances.end()) < 0) return false;
   for (double& p : chances) p /= sum;
   return true;
 }
 
-void softmax(std::vector<double>& logits) {
+bool softmax(std::vector<double>& logits) {
   const double most = *std::max_element(logits.begin(), logits.end());
   for (double& x : logits) x = std::exp(x - most);
-  normalise(logits);
+  return normalise(logits);
 }
 
 // Rows along a dimension: how to walk them.
@@ -150,7 +158,7 @@ void judge_multinomial(Findings& findings, const RandomCall& call,
   const std::vector<double> all = elements(*weights), found = elements(device);
   const std::size_t rows = classes ? all.size() / classes : 0;
   if (rows * samples != found.size()) refuse(call, "a row for each of weights");
-  Choices choices;
+  Choices choices(unit_roundoff(weights->dtype()));
   for (std::size_t r = 0; r < rows; ++r) {
     std::vector<double> chances = row_of(all, r, classes), counts(classes);
     if (!normalise(chances)) refuse(call, "weights of a finite sum above 0");
@@ -188,13 +196,16 @@ void judge_gumbel_softmax(Findings& findings, const RandomCall& call,
   const Rows rows = rows_along(device.shape(), static_cast<std::int64_t>(*dim));
   const std::vector<double> x = elements(*logits), y = elements(device);
   const double u = unit_roundoff(device.dtype());
-  Choices choices;
+  Choices choices(u);
   for (std::int64_t r = 0; r < rows.outer * rows.inner; ++r) {
     const std::int64_t choice = chosen(findings, rows.take(y, r), *hard, u, r);
     if (findings.failed()) return;
-    if (choice < 0) continue;
+    if (choice < 0) {
+      choices.tie();
+      continue;
+    }
     std::vector<double> chances = rows.take(x, r), counts(chances.size());
-    softmax(chances);
+    if (!softmax(chances)) refuse(call, "logits below infinity");
     ++counts[static_cast<std::size_t>(choice)];
     choices.add(chances, counts, 1);
   }
@@ -231,7 +242,9 @@ bool rrelu_draws(const RandomCall& call, bool with_noise) {
 void judge_rrelu(Findings& findings, const RandomCall& call, bool with_noise,
                  const Tensor& device) {
   const Rrelu rrelu = read_rrelu(call, with_noise);
-  if (rrelu.input->shape() != device.shape()) refuse(call, "the input's shape");
+  if (rrelu.input->shape() != device.shape() || !is_float(device.dtype()) ||
+      !is_float(rrelu.input->dtype()))
+    refuse(call, "floats of the input's shape");
   const std::vector<double> x = elements(*rrelu.input), y = elements(device);
   const DType dtype = device.dtype();
   const double span = rrelu.upper - rrelu.lower;

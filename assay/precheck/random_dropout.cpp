@@ -159,10 +159,12 @@ std::optional<Dropout> find_dropout(const RandomCall& call,
   const bool absent = !(dropout.alpha && call.api.starts_with("Functional."));
   const std::optional<bool> training =
       arguments.flag(2, {"training", "train"}, absent);
-  if (!p || !training || !dropout.input || !(*p >= 0 && *p <= 1))
+  if (!p || !training || !dropout.input || !(*p >= 0 && *p <= 1) ||
+      !is_float(dropout.input->dtype()))
     throw Error(Code::kUsage,
                 std::string(call.api) +
-                    ": expected an input, p in [0, 1] and whether it trains");
+                    ": expected an input of a float dtype, p in [0, 1] and "
+                    "whether it trains");
   dropout.p = *p;
   dropout.training = *training;
   dropout.channel_dims = channel_dims(name, dropout.input->shape().size());

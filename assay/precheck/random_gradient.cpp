@@ -90,9 +90,9 @@ void judge_gradient(Findings& findings, const RandomCall& call,
                    "output " + to_string(output.shape()) + ", gradients " +
                        to_string(given.shape()) + " and " +
                        to_string(gradient.shape()));
-  findings.require(
-      is_float(gradient.dtype()) && gradient.dtype() == output.dtype(), "dtype",
-      "the gradient's is not the output's");
+  findings.require(is_float(gradient.dtype()) && is_float(given.dtype()) &&
+                       gradient.dtype() == output.dtype(),
+                   "dtype", "the gradient's is not the output's");
   if (findings.failed()) return;
   if (const auto dropout = find_dropout(call, name)) {
     if (dropout->input->shape() != output.shape())

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "assay/base/error.h"
 #include "assay/metrics/distribution.h"
 #include "assay/numerics/element.h"
 #include "assay/precheck/random_law.h"
@@ -43,7 +44,11 @@ bool overflows(const RandomLaw& law, DType dtype, double x, std::int64_t i,
 }
 
 Place place_of(const RandomLaw& law, DType dtype, double x, std::int64_t i) {
-  const auto clamped = [](double u) { return std::clamp(u, 0.0, 1.0); };
+  const auto clamped = [&](double u) {
+    if (!std::isnan(u)) return std::clamp(u, 0.0, 1.0);
+    throw Error(Code::kUsage,
+                "there is no law with these arguments: " + law.text);
+  };
   if (std::isinf(x)) {
     const double edge = law.cdf(std::copysign(max_finite(dtype), x), i);
     return x > 0 ? Place{clamped(edge), 1} : Place{0, clamped(edge)};

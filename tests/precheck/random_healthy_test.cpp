@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
+#include "assay/metrics/distribution.h"
 #include "tests/precheck/random_call.h"
 
 namespace assay::precheck {
@@ -94,6 +96,86 @@ TEST(RandomHealthy, IntegersAndPermutations) {
                                          "output.0", whole, whole);
     ASSERT_EQ(order.verdict, Verdict::kMatch) << reasons(order);
   }
+}
+
+// How often each test's p-value is small, which for a true law is at most that
+// often: the levels mean what they say.
+class Calibration {
+ public:
+  void add(const Judgement& judgement) {
+    for (const Reason& reason : judgement.reasons) {
+      if (reason.criterion == "law" || reason.bound == 0) continue;
+      Count& count = counts_[reason.criterion];
+      ++count.all;
+      for (int k = 0; k < 3; ++k) count.below[k] += reason.figure < kLevels[k];
+    }
+  }
+  void check() const {
+    for (const auto& [criterion, count] : counts_)
+      for (int k = 0; k < 3; ++k) {
+        RecordProperty(criterion, k, count);
+        EXPECT_GT(binomial_upper(count.below[k], count.all, kLevels[k]), 1e-4)
+            << criterion << ": " << count.below[k] << " of " << count.all
+            << " below " << kLevels[k];
+      }
+  }
+
+ private:
+  static constexpr double kLevels[] = {1e-1, 1e-2, 1e-3};
+  struct Count {
+    std::int64_t all = 0;
+    std::int64_t below[3] = {};
+  };
+  static void RecordProperty(const std::string& criterion, int level,
+                             const Count& count) {
+    testing::Test::RecordProperty(
+        criterion + "_" + std::to_string(kLevels[level]),
+        std::to_string(count.below[level]) + "/" + std::to_string(count.all));
+  }
+  std::map<std::string, Count> counts_;
+};
+
+TEST(RandomHealthy, LevelsMeanWhatTheySayForDropouts) {
+  Calibration calibration;
+  std::uint64_t key = 7'000'000;
+  for (const double p : {0.02, 0.1, 0.5})
+    for (int k = 0; k < draws(500); ++k) {
+      TestCall call("Functional.dropout");
+      const Shape shape = {40, 100};
+      call.input("0", filled(DType::kF32, shape, [](auto) { return 1; }));
+      call.value("p", "float", std::to_string(p));
+      const auto run = [&] {
+        const auto kept = coins(++key, 1 - p, 4000);
+        return filled(DType::kF32, shape, [&](std::int64_t i) {
+          return kept[static_cast<std::size_t>(i)] / (1 - p);
+        });
+      };
+      calibration.add(judge_random(call.call(), "output.0", run(), run()));
+    }
+  calibration.check();
+}
+
+TEST(RandomHealthy, LevelsMeanWhatTheySayForNumbers) {
+  Calibration calibration;
+  std::uint64_t key = 9'000'000;
+  for (int k = 0; k < draws(500); ++k) {
+    const Tensor u = drawn(++key, Law::kUniform, 0, 1, DType::kF32, {1000});
+    calibration.add(
+        judge_random(TestCall("Torch.rand").call(), "output.0", u, u));
+    const Tensor z = drawn(++key, Law::kNormal, 0, 1, DType::kBF16, {1000});
+    calibration.add(
+        judge_random(TestCall("Torch.randn").call(), "output.0", z, z));
+    Tensor whole = Tensor::empty(DType::kI64, {2000});
+    random_integers({++key, 3}, 0, 37, whole.mutable_data<std::int64_t>(),
+                    2000);
+    TestCall call("Torch.randint");
+    call.value("0", "int", "37");
+    calibration.add(judge_random(call.call(), "output.0", whole, whole));
+    random_permutation({key, 4}, whole.mutable_data<std::int64_t>(), 2000);
+    calibration.add(judge_random(TestCall("Torch.randperm").call(), "output.0",
+                                 whole, whole));
+  }
+  calibration.check();
 }
 
 }  // namespace
