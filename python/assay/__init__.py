@@ -16,11 +16,13 @@ import types
 _EXPORTS = {
     "Capture": "assay.capture.session",
     "Error": "assay._core",
+    "Fuzz": "assay.fuzz",
     "OverflowStop": "assay.capture.overflow",
     "capture": "assay.capture.session",
     "check_determinism": "assay.determinism.check",
     "compare": "assay.pairs",
     "error_stats": "assay.pairs",
+    "fuzz": "assay.fuzz",
     "host_random": "assay.random.host",
     "save": "assay.capture.session",
     "seed_all": "assay.random.seeds",

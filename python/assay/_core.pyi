@@ -1,6 +1,7 @@
 """The C++ library of Assay, for python/assay."""
 
 from collections.abc import Sequence
+import enum
 from typing import Annotated
 
 from numpy.typing import NDArray
@@ -197,6 +198,76 @@ class Pairs:
 
     def text(self, rows: int = 10) -> str:
         """What `assay compare` prints, less its first line."""
+
+class Law(enum.Enum):
+    """What exchanging slices of an input does."""
+
+    none = 0
+
+    moves_exactly = 1
+
+    moves = 2
+
+    stays = 3
+
+class Probe:
+    """
+    One output of a perturbed call. Tensors are what assay.tensors.host_view gives; see probe.h.
+    """
+
+    def repeated(self, arg0: tuple, arg1: tuple, /) -> None: ...
+
+    def against(self, arg0: tuple, arg1: tuple, /) -> bool: ...
+
+    def moved(self, arg0: tuple, arg1: tuple, arg2: float, /) -> bool: ...
+
+    def answered(self, original: tuple, perturbed: tuple, wide: tuple, wide_perturbed: tuple, target: tuple) -> bool: ...
+
+    def exchanged(self, arg0: Law, arg1: tuple, arg2: tuple, /) -> bool: ...
+
+    def explain(self, base: tuple, runs: Sequence[tuple]) -> None: ...
+
+    def decide(self, golden: tuple, target: tuple, base: tuple, runs: Sequence[tuple]) -> None: ...
+
+    def incomplete(self, criterion: str, why: str) -> None: ...
+
+    def note(self, criterion: str, text: str) -> None: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+class Perturbations:
+    """The rows of a perturbation check."""
+
+    def __init__(self, mode: str, standard: str = 'assay', rank: int = 0, journal: str = '') -> None: ...
+
+    def step(self, number: int) -> None: ...
+
+    def probe(self, api: str, row: str, wide: str = 'float64') -> Probe: ...
+
+    def add(self, probe: Probe, op: str, api: str, module: str = '') -> str:
+        """Keeps the row, which the probe no longer has; gives its verdict."""
+
+    def skip(self, api: str, why: str, verdict: str = 'empty') -> None: ...
+
+    def left_out(self) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def law(self, api: str, wide: tuple, exchanged_wide: tuple | None, wide_of_exchanged: tuple) -> Law: ...
+
+    def json(self) -> str:
+        """The document of docs/json-output.md."""
+
+    def text(self, rows: int = 10) -> str: ...
+
+    def save(self, html: str = '', json: str = '', csv: str = '', xlsx: str = '', junit: str = '') -> None: ...
+
+def fuzz_modes() -> list[str]: ...
+
+def moves_values(api: str) -> bool: ...
+
+def in_sample(name: str, step: int, seed: int, share: float) -> bool: ...
 
 class Group:
     """Who takes part in a collective."""

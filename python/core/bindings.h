@@ -7,6 +7,7 @@ namespace assay::python {
 
 void bind_errors(nanobind::module_& m);
 void bind_stats(nanobind::module_& m);
+void bind_perturbation(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_capture(nanobind::module_& m);
 void bind_determinism(nanobind::module_& m);

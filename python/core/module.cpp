@@ -22,6 +22,7 @@ NB_MODULE(_core, m) {
   m.def("isa", [] { return std::string(assay::kernels().isa); });
   assay::python::bind_stats(m);
   assay::python::bind_pairs(m);
+  assay::python::bind_perturbation(m);
   assay::python::bind_capture(m);
   assay::python::bind_determinism(m);
   assay::python::bind_overflow(m);
