@@ -15,6 +15,7 @@ std::unique_ptr<Command> make_determinism_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();
+std::unique_ptr<Command> make_precheck_command();
 std::unique_ptr<Command> make_api_command();
 std::unique_ptr<Command> make_history_command();
 std::unique_ptr<Command> make_worker_command();
@@ -30,6 +31,9 @@ std::unique_ptr<Command> make_conform_loop_command();
 std::unique_ptr<Command> make_conform_report_command();
 std::unique_ptr<Command> make_conform_pack_command();
 std::unique_ptr<Command> make_conform_unpack_command();
+
+// The verbs of `assay precheck`.
+std::unique_ptr<Command> make_precheck_compare_command();
 
 // In the order --help shows them.
 std::vector<std::unique_ptr<Command>> all_commands();

@@ -1,6 +1,5 @@
 #include "assay/cli/comparison_reports.h"
 
-#include "assay/cli/report_paths.h"
 #include "assay/cli/terminal_size.h"
 #include "assay/report/csv.h"
 #include "assay/report/html.h"
@@ -26,14 +25,17 @@ void ComparisonReports::declare(Args& args) {
   color_.declare(args);
 }
 
-void ComparisonReports::check(const std::vector<std::string>& inputs) {
+void ComparisonReports::check(const std::vector<std::string>& inputs,
+                              const std::vector<ReportPath>& more) {
   colored_ = color_.wanted();
-  check_report_paths({{"--html", html_},
-                      {"--json", json_ == "-" ? "/dev/stdout" : json_},
-                      {"--csv", csv_},
-                      {"--xlsx", xlsx_},
-                      {"--junit", junit_}},
-                     inputs);
+  std::vector<ReportPath> reports = {
+      {"--html", html_},
+      {"--json", json_ == "-" ? "/dev/stdout" : json_},
+      {"--csv", csv_},
+      {"--xlsx", xlsx_},
+      {"--junit", junit_}};
+  reports.insert(reports.end(), more.begin(), more.end());
+  check_report_paths(reports, inputs);
 }
 
 void ComparisonReports::write(

@@ -8,6 +8,7 @@
 
 #include "assay/cli/args.h"
 #include "assay/cli/color_flag.h"
+#include "assay/cli/report_paths.h"
 #include "assay/compare/comparison.h"
 
 namespace assay {
@@ -17,8 +18,9 @@ class ComparisonReports {
   // --html, --json, --csv, --xlsx, --junit, --all, --quiet, --no-color.
   void declare(Args& args);
   // Refuses before any work what could not be written: throws Error. `inputs`
-  // are not to be overwritten.
-  void check(const std::vector<std::string>& inputs);
+  // are not to be overwritten; `more`: files that the command writes besides.
+  void check(const std::vector<std::string>& inputs,
+             const std::vector<ReportPath>& more = {});
   // Prints the comparison and writes what was asked for. `text`: what is
   // printed instead of the terminal's summary, given whether in colour.
   // Throws Error.
