@@ -1,8 +1,6 @@
 // Collects what the rules find of one output: the worst of it is the verdict.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
