@@ -93,3 +93,77 @@ def same(a, b):
     assert a.dtype == b.dtype and a.shape == b.shape, (a, b)
     assert torch.equal(a.contiguous().reshape(-1).view(torch.uint8),
                        b.contiguous().reshape(-1).view(torch.uint8)), (a, b)
+
+
+class Recorded:
+    """A call of a captured trace: the request for it, and what it gave."""
+
+    def __init__(self, name, api):
+        self.name, self.api = name, api
+        self.arguments, self.inputs, self.expected = {}, {}, {}
+        self.gradients = []
+
+    def parameters(self, precision="given"):
+        return {"api": self.api,
+                "arguments": {key: _assembled(node)
+                              for key, node in self.arguments.items()},
+                "precision": precision, "backward": bool(self.gradients),
+                "gradients": self.gradients}
+
+
+class _Leaf(dict):
+    """Tells arguments from containers of them."""
+
+
+def _assembled(node):
+    if isinstance(node, _Leaf):
+        return dict(node)
+    parts = [_assembled(each) for each in node.values()]
+    if list(node) == [str(i) for i in range(len(node))]:
+        return {"items": parts}
+    return {"members": dict(zip(node, parts))}
+
+
+def recorded_calls(folder):
+    """The calls of a trace in mode "tensor", as `assay precheck` puts them
+    together."""
+    lines = [json.loads(line) for line in
+             (folder / "trace.jsonl").read_text().splitlines()]
+    tensors = {}
+    for shard in folder.glob("tensors-*.safetensors"):
+        tensors.update(safetensors.torch.load_file(shard))
+    calls, ops = {}, []
+    for line in lines:
+        if "op" in line:
+            name, _, direction = line["op"].rpartition(".")
+            if direction == "forward":
+                api = f"{line['prefix']}.{line['api']}"
+                calls[name] = Recorded(name, api)
+            ops.append((calls[name], direction))
+        elif "of" in line:
+            _add_leaf(*ops[line["of"]], line, tensors)
+    return list(calls.values())
+
+
+def _add_leaf(call, direction, line, tensors):
+    leaf, tensor = line["leaf"], tensors.get(line.get("hash"))
+    if direction == "backward":
+        if line["role"] == "input" and tensor is not None:
+            call.gradients.append("output" + leaf[len("input"):])
+            call.inputs[f"gradient.{call.gradients[-1]}"] = tensor
+        elif tensor is not None:
+            call.expected["gradient.input" + leaf[len("output"):]] = tensor
+    elif line["role"] == "output":
+        if tensor is not None:
+            call.expected[leaf] = tensor
+    else:
+        node = call.arguments
+        *parts, last = leaf.split(".")[1:]
+        for part in parts:
+            node = node.setdefault(part, {})
+        if tensor is None:
+            node[last] = _Leaf(type=line["type"], value=line.get("value"))
+        else:
+            call.inputs[leaf] = tensor
+            node[last] = _Leaf(tensor=leaf,
+                               requires_grad=line.get("requires_grad", False))

@@ -42,7 +42,8 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
 
 def _bits(tensor: Tensor) -> Tensor:
     tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return tensor.reshape(-1).view(torch.uint8)
+    # The stride of a single element may be anything.
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def fresh(tensor: Tensor, requires_grad: bool,

@@ -21,7 +21,7 @@ from assay.worker.call import Unsupported
 Function = Callable[..., Any]
 
 _BUILTINS = (torch._C._VariableFunctions, torch._C._nn, torch._C._linalg,
-             torch._C._fft, torch._C._special)
+             torch._C._fft, torch._C._special, torch._C._sparse)
 # By what stands before the last dot of `Torch.x.y`. Traces name an operator
 # that torch.overrides does not list by its bare name, wherever it lives.
 _HOMES: dict[str, tuple[Any, ...]] = {
@@ -39,6 +39,8 @@ _HOMES: dict[str, tuple[Any, ...]] = {
     "_C._nn": (torch._C._nn,),
     "_C._linalg": (torch._C._linalg,),
     "_C._fft": (torch._C._fft,),
+    "_C._sparse": (torch._C._sparse,),
+    "sparse": (torch.sparse,),
     "_C._special": (torch._C._special,),
 }
 # Operators of torch by every rule, that reach files, memory, hooks or other
