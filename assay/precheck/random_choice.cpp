@@ -212,14 +212,6 @@ void judge_gumbel_softmax(Findings& findings, const RandomCall& call,
   choices.judge(findings);
 }
 
-namespace {
-
-struct Rrelu {
-  const Tensor* input;
-  double lower, upper;
-  bool training;
-};
-
 Rrelu read_rrelu(const RandomCall& call, bool with_noise) {
   const RandomArguments arguments(call);
   const int at = with_noise ? 2 : 1;
@@ -230,13 +222,6 @@ Rrelu read_rrelu(const RandomCall& call, bool with_noise) {
   if (!input || !lower || !upper || !training)
     refuse(call, "an input, lower, upper and training");
   return {input, *lower, *upper, *training};
-}
-
-}  // namespace
-
-bool rrelu_draws(const RandomCall& call, bool with_noise) {
-  const Rrelu rrelu = read_rrelu(call, with_noise);
-  return rrelu.training && rrelu.lower < rrelu.upper;
 }
 
 void judge_rrelu(Findings& findings, const RandomCall& call, bool with_noise,

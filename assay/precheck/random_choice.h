@@ -18,7 +18,13 @@ void judge_gumbel_softmax(Findings& findings, const RandomCall& call,
 void judge_rrelu(Findings& findings, const RandomCall& call, bool with_noise,
                  const Tensor& device);
 
-// Whether the limits of an rrelu differ and it trains.
-bool rrelu_draws(const RandomCall& call, bool with_noise);
+struct Rrelu {
+  const Tensor* input;
+  double lower, upper;
+  bool training;
+
+  bool draws() const { return training && lower < upper; }
+};
+Rrelu read_rrelu(const RandomCall& call, bool with_noise);
 
 }  // namespace assay::precheck

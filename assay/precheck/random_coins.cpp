@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_map>
 
@@ -70,7 +71,9 @@ Repeat find_repeat(const Codes& codes, std::int64_t window) {
   const auto n = static_cast<std::int64_t>(codes.size());
   const auto begin = codes.begin();
   std::unordered_map<std::uint64_t, std::int64_t> anchors;
-  std::vector<bool> maybe(1 << 22);
+  // Which hashes may be there: one in sixteen slots at most is taken.
+  std::vector<bool> maybe(
+      std::bit_ceil(static_cast<std::size_t>(n / window + 1) * 16));
   Rolling rolling(window);
   for (std::int64_t i = 0; i < n; ++i) {
     rolling.push(codes[static_cast<std::size_t>(i)]);

@@ -6,6 +6,7 @@
 
 #include "assay/base/error.h"
 #include "assay/numerics/element.h"
+#include "assay/precheck/random_choice.h"
 #include "assay/precheck/random_dropout.h"
 #include "assay/precheck/random_law.h"
 
@@ -71,6 +72,36 @@ void compare(Findings& findings, const Factors& factors, double scale,
                                          unknown));
 }
 
+// y = slope x below 0, so the slope is y / x within the roundings of both.
+void compare_slopes(Findings& findings, const Rrelu& rrelu,
+                    const Tensor& output, const Tensor& given,
+                    const Tensor& gradient) {
+  const std::vector<double> x = elements(*rrelu.input), y = elements(output);
+  const std::vector<double> g = elements(given), found = elements(gradient);
+  const DType dtype = gradient.dtype();
+  std::int64_t told = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (!std::isfinite(g[i]) || !std::isfinite(x[i]) || x[i] == 0) continue;
+    const double slope = x[i] < 0 ? y[i] / x[i] : 1;
+    const double rounding = x[i] < 0
+                                ? spacing(dtype, y[i]) / -x[i] +
+                                      3 * unit_roundoff(dtype) * std::abs(slope)
+                                : 0;
+    const bool good =
+        near(found[i], g[i] * slope,
+             std::abs(g[i]) * rounding + (x[i] < 0 ? min_positive(dtype) : 0));
+    told += x[i] < 0 && g[i] != 0;
+    findings.require(good, "gradient",
+                     fmt::format("{:.9g} at {} of the gradient {:.9g}, "
+                                 "expected {:.9g} by the slope of the output",
+                                 found[i], i, g[i], g[i] * slope),
+                     static_cast<std::int64_t>(i));
+    if (!good) return;
+  }
+  if (told == 0)
+    findings.incomplete("gradient", "no negative element has a gradient");
+}
+
 // Operators that overwrite their input: nothing comes back through them.
 bool fills(const RandomCall& call, const std::string& name) {
   if (!call.api.ends_with('_')) return false;
@@ -102,6 +133,12 @@ void judge_gradient(Findings& findings, const RandomCall& call,
     if (findings.failed()) return;
     return compare(findings, factors, dropout->draws() ? dropout->scale() : 1,
                    given, gradient);
+  }
+  if (name == "rrelu" || name == "rrelu_with_noise") {
+    const Rrelu rrelu = read_rrelu(call, name != "rrelu");
+    if (rrelu.draws() && rrelu.input->shape() == output.shape() &&
+        is_float(rrelu.input->dtype()))
+      return compare_slopes(findings, rrelu, output, given, gradient);
   }
   if (fills(call, name))
     return compare(findings,

@@ -186,7 +186,7 @@ bool draws_random(const RandomCall& call) {
   if (op_class(call.api) != OpClass::kRandom && !is_rrelu(name)) return false;
   try {
     if (const auto dropout = find_dropout(call, name)) return dropout->draws();
-    if (is_rrelu(name)) return rrelu_draws(call, name != "rrelu");
+    if (is_rrelu(name)) return read_rrelu(call, name != "rrelu").draws();
   } catch (const Error&) {
     return true;  // judge_random says why it cannot tell
   }

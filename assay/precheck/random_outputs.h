@@ -38,8 +38,8 @@ bool draws_random(const RandomCall& call);
 Judgement judge_random(const RandomCall& call, std::string_view output,
                        const Tensor& golden, const Tensor& device);
 
-// The gradient that went back through a dropout, by the mask of its own run:
-// exact within the roundings of its dtype.
+// The gradient that went back through a dropout or an rrelu, by the mask or
+// the slopes of its own run: exact within the roundings of its dtype.
 // `output`: what the device computed in that run (output.0, or after.<input>
 // of an in-place form); `given`: the gradient of that output, as the device
 // had it; `gradient`: what it answered for the operator's first input.

