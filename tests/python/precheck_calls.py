@@ -50,14 +50,14 @@ def formulas(v):
     target[::4] = -100
     return [
         (F.gelu, v.normal(64, 32, scale=2.0)),
-        (F.softmax, v.normal(16, 64, scale=60.0), -1),
+        (F.softmax, v.normal(16, 64, scale=60.0, grad=False), -1),
         # Its variance is of the size of eps.
         (F.layer_norm, v.normal(32, 64, scale=3e-3), (64,), v.normal(64),
          v.normal(64)),
         (F.group_norm, v.normal(4, 8, 3), 4, v.normal(8), v.normal(8)),
         (F.linear, v.normal(16, 64), v.normal(32, 64), v.normal(32)),
         (F.cross_entropy, v.normal(32, 20), target),
-        (F.nll_loss, v.normal(32, 20), target),
+        (F.nll_loss, v.positive(32, 20), target),
         (functools.partial(F.scaled_dot_product_attention, is_causal=True),
          *(v.normal(2, 4, 16, 32) for _ in range(3))),
         (F.conv2d, v.normal(2, 3, 8, 8), v.normal(4, 3, 3, 3), v.normal(4)),

@@ -541,3 +541,26 @@ def test_requests_that_hang_together_badly(ask):
         nested = {"items": [nested]}
     ask.raw(x, {"api": "Torch.exp", "arguments": {"0": nested}},
             answered="error")
+
+
+def test_gradients_of_goldens_take_results_as_they_were_handed_on(ask):
+    """1 - y y of the rounded y, as every backend computes it; y itself is
+    answered in float64."""
+    x, dy = randn(64, dtype=torch.bfloat16, grad=True), randn(
+        64, dtype=torch.bfloat16, seed=2)
+    exact = torch.tanh(x.detach().double())
+    y = torch.tanh(x).detach().double()  # rounded to bf16
+    found = ask("Torch.tanh", x, precision="float64",
+                gradients={"output.0": dy})["tensors"]
+    torch.testing.assert_close(found["output.0"], exact, rtol=1e-14, atol=0)
+    torch.testing.assert_close(found["gradient.input.0"],
+                               dy.double() * (1 - y * y), rtol=1e-14, atol=0)
+    softmax = torch.softmax(x, 0).detach().double()
+    found = ask("Torch.softmax", x, 0, precision="float64",
+                gradients={"output.0": dy})["tensors"]
+    rounded = torch.softmax(x.detach().double(), 0).bfloat16().double()
+    torch.testing.assert_close(softmax, rounded)
+    torch.testing.assert_close(
+        found["gradient.input.0"],
+        rounded * (dy.double() - (rounded * dy.double()).sum()),
+        rtol=1e-12, atol=1e-14)

@@ -10,6 +10,34 @@ from assay.worker.api_call.results import Answer
 Tensor = torch.Tensor
 
 
+class SavedOutputs(torch.autograd.graph.saved_tensors_hooks):
+    """While it is entered, what is saved for the backward pass of a golden.
+
+    Formulas of gradients take up results again (tanh: 1 - y y). Whatever
+    computes them has y in the dtype that it was handed on in, so the golden
+    takes it rounded to that: the dtype of the gradient that is given for it.
+    """
+
+    def __init__(self, given: dict[str, Tensor]) -> None:
+        super().__init__(torch.Tensor.detach, self._unpack)
+        self._given = given
+        self._outputs: list[tuple[Tensor, torch.dtype]] = []
+
+    def know(self, outputs: dict[str, Tensor]) -> None:
+        self._outputs = [
+            (outputs[name].detach(), gradient.dtype)
+            for name, gradient in self._given.items()
+            if name in outputs and gradient.is_floating_point()]
+
+    def _unpack(self, tensor: Tensor) -> Tensor:
+        for output, dtype in self._outputs:
+            if (tensor.data_ptr() == output.data_ptr()
+                    and tensor.shape == output.shape
+                    and tensor.dtype == output.dtype):
+                return tensor.to(dtype).to(tensor.dtype)
+        return tensor
+
+
 def backward(arguments: Arguments, outputs: dict[str, Tensor],
              given: dict[str, Tensor], answer: Answer) -> None:
     """Puts gradient.<input> of every input that requires one and gets one;

@@ -12,7 +12,7 @@ from assay.worker.api_call import fused, precision
 from assay.worker.api_call.adjust import adjusted
 from assay.worker.api_call.arguments import Arguments, same_bits
 from assay.worker.api_call.functions import resolve
-from assay.worker.api_call.gradients import backward
+from assay.worker.api_call.gradients import SavedOutputs, backward
 from assay.worker.api_call.precision import Precision
 from assay.worker.api_call.results import Answer, leaves_of
 from assay.worker.api_call.settings import torch_own
@@ -56,6 +56,8 @@ class Request:
                           "float64")
         if type(self.runs) is not int or not 1 <= self.runs <= MAX_RUNS:
             raise Refused(f"runs: {self.runs!r}, expected 1 to {MAX_RUNS}")
+        if not all(isinstance(name, str) for name in self.gradients):
+            raise Refused("gradients: expected names of outputs")
         if self.autocast and not isinstance(
                 getattr(torch, self.autocast, None), torch.dtype):
             raise Refused(f"autocast: {self.autocast!r}, expected a dtype")
@@ -119,18 +121,20 @@ def _once(request: Request, call: Call, function: Callable[..., Any],
     function, args, keywords = adjusted(function, request.api, arguments,
                                         call.device, wanted)
     answer = Answer()
+    given = {name: call.inputs[f"gradient.{name}"]
+             for name in request.gradients} if request.backward else {}
+    saved = SavedOutputs(given if wanted.real is not None else {})
     with torch_own(wanted.real):
         torch.manual_seed(call.seed)
-        with _mode(request, call.device, wanted):
+        with _mode(request, call.device, wanted), saved:
             result = function(*args, **keywords)
             _synchronize(call.device)  # of copies that do not block
         leaves = list(leaves_of(result, args))
         outputs = {name: leaf for name, leaf in leaves
                    if isinstance(leaf, Tensor)}
+        saved.know(outputs)
         _put_results(answer, leaves, arguments)
         if request.backward:
-            given = {name: call.inputs[f"gradient.{name}"]
-                     for name in request.gradients}
             backward(arguments, outputs, given, answer)
     return answer
 
