@@ -65,12 +65,19 @@ std::optional<std::vector<double>> broadcast(const Tensor& tensor,
   return out;
 }
 
+// The operator's name as it is spelled: "uniform_".
+std::string_view word_of(std::string_view api) {
+  const std::vector<std::string_view> words = split(api, '.');
+  const bool aten = words.size() > 1 && iequals(words[0], "aten");
+  return aten ? words[1] : words.back();
+}
+
 }  // namespace
 
+bool is_in_place(std::string_view api) { return word_of(api).ends_with('_'); }
+
 std::string random_name(std::string_view api) {
-  std::vector<std::string_view> words = split(api, '.');
-  const bool aten = words.size() > 1 && iequals(words[0], "aten");
-  std::string_view name = aten ? words[1] : words.back();
+  std::string_view name = word_of(api);
   while (name.starts_with('_')) name.remove_prefix(1);
   while (name.ends_with('_')) name.remove_suffix(1);
   return std::string(name);

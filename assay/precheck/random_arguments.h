@@ -13,6 +13,8 @@ namespace assay::precheck {
 // "Tensor.uniform_" -> "uniform", "Aten.native_dropout.default" ->
 // "native_dropout", "NPU._npu_dropout" -> "npu_dropout".
 std::string random_name(std::string_view api);
+// "Tensor.uniform_", "Aten.normal_.default": it fills its first argument.
+bool is_in_place(std::string_view api);
 
 // A parameter of a law: one number, or one an element of the output.
 struct Parameter {

@@ -104,7 +104,7 @@ void compare_slopes(Findings& findings, const Rrelu& rrelu,
 
 // Operators that overwrite their input: nothing comes back through them.
 bool fills(const RandomCall& call, const std::string& name) {
-  if (!call.api.ends_with('_')) return false;
+  if (!is_in_place(call.api)) return false;
   for (const char* each :
        {"bernoulli", "cauchy", "exponential", "geometric", "log_normal",
         "normal", "random", "uniform", "trunc_normal"})

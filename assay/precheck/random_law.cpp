@@ -280,7 +280,7 @@ std::optional<RandomLaw> find_law(const RandomCall& call,
   // torch.normal(mean, std) and torch.poisson(rate) have the parameters
   // first; whatever fills, or is like, a tensor has that one before them.
   const bool before = name == "poisson" || name == "randint" ||
-                      (name == "normal" && !call.api.ends_with('_'));
+                      (name == "normal" && !is_in_place(call.api));
   return law_by_name(name,
                      {call, RandomArguments(call), device, before ? 0 : 1});
 }

@@ -79,7 +79,7 @@ void check_dtype(Findings& findings, const RandomCall& call,
   const RandomArguments arguments(call);
   const std::string given = arguments.word(-1, {"dtype"}, "");
   std::optional<DType> expected = parse_dtype(given);
-  const bool follows = call.api.ends_with('_') || name.ends_with("_like") ||
+  const bool follows = is_in_place(call.api) || name.ends_with("_like") ||
                        find_dropout(call, name) || is_rrelu(name) ||
                        name == "gumbel_softmax" || name == "poisson" ||
                        name == "bernoulli";
@@ -153,7 +153,7 @@ void judge_one(Findings& findings, const RandomCall& call,
     return judge_gumbel_softmax(findings, call, device);
   if (name == "bernoulli") {
     const RandomArguments arguments(call);
-    const bool fills = call.api.ends_with('_');
+    const bool fills = is_in_place(call.api);
     const bool own = !fills && !arguments.find(1, {"p"});
     const auto p = arguments.parameter(
         own ? 0 : 1, {own ? "input" : "p"},

@@ -182,6 +182,23 @@ TEST(RandomChoice, OperatorsOfNoLaw) {
             Verdict::kIncomplete);
 }
 
+TEST(RandomChoice, OverloadsOfAtenAreReadAsWhatTheyAre) {
+  const Tensor x = drawn(1, Law::kNormal, 3, 2, DType::kF32, {2000});
+  const Tensor y = drawn(1, Law::kNormal, 0, 2, DType::kF32, {2000});
+  TestCall fill("Aten.normal_.default");
+  fill.input("0", x).value("1", "float", "3").value("2", "float", "2");
+  EXPECT_EQ(verdict(fill, x, x), Verdict::kMatch);
+  EXPECT_EQ(verdict(fill, x, y), Verdict::kMismatch);
+  TestCall made("Aten.normal.float_float");
+  made.value("0", "float", "3").value("1", "float", "2");
+  EXPECT_EQ(verdict(made, x, x), Verdict::kMatch);
+  EXPECT_EQ(verdict(made, x, y), Verdict::kMismatch);
+  // What was recorded is not what it is filled with: the result alone counts.
+  fill.value("1", "float", "0");
+  EXPECT_EQ(judge_random(fill.call(), "after.input.0", y, y).verdict,
+            Verdict::kMatch);
+}
+
 TEST(RandomChoice, ArgumentsThatCannotBeReadAreIncomplete) {
   const Tensor x = drawn(1, Law::kNormal, 0, 1, DType::kF32, {2000});
   const auto judge = [&](const TestCall& call) {
