@@ -169,7 +169,11 @@ double normal_cdf(double z) {
 }
 
 double poisson_cdf(double k, double rate) {
-  return k < 0 ? 0 : gamma_q(std::floor(k) + 1, rate);
+  if (k < 0) return 0;
+  const double a = std::floor(k) + 1;
+  if (rate <= 1e6) return gamma_q(a, rate);
+  const double third = 1 / (9 * a);
+  return normal_cdf((1 - third - std::cbrt(rate / a)) / std::sqrt(third));
 }
 
 double binomial_upper(std::int64_t k, std::int64_t n, double p) {

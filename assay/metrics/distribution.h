@@ -22,7 +22,8 @@ double beta_i(double a, double b, double x);
 // Distribution functions ----------------------------------------------------
 
 double normal_cdf(double z);
-// P(X <= k), X Poisson; 0 for k < 0.
+// P(X <= k), X Poisson; 0 for k < 0. Beyond a rate of 1e6, where the series
+// grows long, by Wilson and Hilferty's cube root (A&S 26.4.17), to 1e-7.
 double poisson_cdf(double k, double rate);
 // P(X <= k) and P(X >= k) of n trials with chance p, exact: A&S 26.5.24.
 double binomial_lower(std::int64_t k, std::int64_t n, double p);

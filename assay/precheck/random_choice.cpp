@@ -191,7 +191,7 @@ void judge_gumbel_softmax(Findings& findings, const RandomCall& call,
   const std::optional<double> dim = arguments.number(4, {"dim"}, -1.0);
   const auto rank = static_cast<double>(device.shape().size());
   if (!logits || !hard || !dim || logits->shape() != device.shape() ||
-      *dim < -rank || *dim >= rank)
+      !(*dim >= -rank && *dim < rank))
     refuse(call, "logits of the result's shape, hard and dim");
   const Rows rows = rows_along(device.shape(), static_cast<std::int64_t>(*dim));
   const std::vector<double> x = elements(*logits), y = elements(device);

@@ -59,6 +59,13 @@ TEST(Distribution, KolmogorovTableOfSmirnov) {
               0.05, 1e-4);
 }
 
+TEST(Distribution, PoissonOfLargeRates) {
+  // scipy.stats.poisson.cdf.
+  EXPECT_NEAR(poisson_cdf(2000000, 2e6), 0.5001880631825008, 1e-7);
+  EXPECT_NEAR(poisson_cdf(1997000, 2e6), 0.016944943934034826, 1e-7);
+  EXPECT_NEAR(poisson_cdf(1e12 + 1e6, 1e12), 0.8413448670538446, 1e-7);
+}
+
 TEST(Distribution, BoundsHoldTheTails) {
   for (const double d : {0.1, 0.15, 0.2})
     EXPECT_GE(ks_bound(100, d), ks_p(100, d));
