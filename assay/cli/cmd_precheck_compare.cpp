@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "assay/base/error.h"
+#include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/cli/commands.h"
 #include "assay/cli/comparison_reports.h"
 #include "assay/cli/exit_code.h"
+#include "assay/compare/compare.h"
 #include "assay/precheck/details_csv.h"
 #include "assay/precheck/ratio_compare.h"
 #include "assay/precheck/ratio_csv.h"
@@ -62,11 +65,13 @@ class PrecheckCompareCommand : public Command {
     reports_.check({precheck::details_csv_path(device_).string(),
                     precheck::details_csv_path(reference_).string()},
                    {{"--details", details_}, {"--result", result_}});
-    const precheck::RatioResult result = compare(options);
+    precheck::RatioResult result = compare(options);
     reports_.write(result.comparison);
     if (!details_.empty()) precheck::write_ratio_details(details_, result);
     if (!result_.empty()) precheck::write_ratio_result(result_, result);
-    return exit_code(result.comparison.verdict);
+    const int code = exit_code(result.comparison.verdict);
+    discard(std::move(result.comparison));
+    return code;
   }
 
  private:
@@ -86,8 +91,11 @@ class PrecheckCompareCommand : public Command {
 
   precheck::RatioResult compare(const precheck::RatioOptions& options) const {
     const auto began = std::chrono::steady_clock::now();
-    const auto device = precheck::read_details_csv(device_);
-    const auto reference = precheck::read_details_csv(reference_);
+    std::vector<precheck::Detail> device, reference;
+    parallel_for(2, [&](std::int64_t side) {
+      (side == 0 ? device : reference) =
+          precheck::read_details_csv(side == 0 ? device_ : reference_);
+    });
     precheck::RatioResult result =
         precheck::compare_devices(device, reference, options);
     Comparison& comparison = result.comparison;

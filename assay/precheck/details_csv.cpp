@@ -78,8 +78,10 @@ std::optional<double> number(std::string_view cell) {
 // inside become "; ": a message is one line.
 std::string one_line(std::string_view text) {
   std::string line;
-  for (const std::string_view part : split(text, '\n')) {
-    const std::string_view words = trim(part);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view words = trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
     if (words.empty()) continue;
     if (!line.empty()) line += "; ";
     line += words;
@@ -87,10 +89,17 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+// Rows to make room for: no more than the bytes can hold, nor than a damaged
+// file is worth.
+std::size_t expected_rows(std::string_view bytes) {
+  constexpr std::size_t kMost = 200'000;
+  return std::min(bytes.size() / (4 * kColumns), kMost);
+}
+
 class Parser {
  public:
   Parser(std::string_view bytes, const std::string& where)
-      : reader_(bytes, where), where_(where) {
+      : reader_(bytes, where), bytes_(bytes), where_(where) {
     if (!reader_.next(cells_))
       throw Error(Code::kRefused,
                   where + ": empty, expected a details csv with its heading");
@@ -99,6 +108,7 @@ class Parser {
 
   std::vector<Detail> rows() {
     std::vector<Detail> rows;
+    rows.reserve(expected_rows(bytes_));
     while (reader_.next(cells_)) {
       if (cells_.size() != columns_.size())
         refuse(fmt::format("{} cells, expected the heading's {}", cells_.size(),
@@ -163,6 +173,7 @@ class Parser {
   }
 
   CsvReader reader_;
+  std::string_view bytes_;
   const std::string& where_;
   std::vector<std::string_view> cells_;
   std::vector<const Column*> columns_;  // null: not one of msprobe's

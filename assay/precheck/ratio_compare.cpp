@@ -1,9 +1,7 @@
 #include "assay/precheck/ratio_compare.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <numeric>
+#include <memory_resource>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -31,7 +29,7 @@ class Join {
   Join(const std::vector<Detail>& device, const std::vector<Detail>& reference)
       : device_(device), reference_(reference) {
     pairs_.reserve(device.size());
-    index_.reserve(device.size() + reference.size());
+    index_.reserve(std::max(device.size(), reference.size()));
     for (std::size_t i = 0; i < reference.size(); ++i) {
       Entry& entry = index_[reference[i].name];
       ++entry.references;
@@ -87,8 +85,10 @@ class Join {
 
   const std::vector<Detail>& device_;
   const std::vector<Detail>& reference_;
-  std::unordered_map<std::string_view, Entry> index_;
-  std::unordered_map<std::string_view, std::uint32_t> call_index_;
+  std::pmr::monotonic_buffer_resource memory_;  // freed at once
+  std::pmr::unordered_map<std::string_view, Entry> index_{&memory_};
+  std::pmr::unordered_map<std::string_view, std::uint32_t> call_index_{
+      &memory_};
 };
 
 // "(4, 16)".
@@ -188,7 +188,8 @@ class Builder {
     if (pair.reference >= 0) row.golden = side_of(reference(pair));
     if (pair.device >= 0) row.target = side_of(device(pair));
     row.verdict = judged.judgement.verdict;
-    row.reasons = judged.judgement.reasons;
+    row.reasons = std::move(judged.judgement.reasons);
+    judged.judgement.reasons.clear();
     // Shapes and dtypes that differ were compared too.
     const bool compared = judged.rule || row.verdict == Verdict::kMismatch;
     row.evidence = compared ? Evidence::kValue : Evidence::kNone;

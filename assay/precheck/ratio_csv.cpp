@@ -52,9 +52,9 @@ void append_cell(std::string& out, const RatioCell& cell) {
 }
 
 // What decided, and what msprobe says where that is something else.
-std::string message_of(const RatioRow& row) {
+std::string message_of(const std::vector<Reason>& reasons) {
   std::string text;
-  for (const Reason& reason : row.judgement.reasons) {
+  for (const Reason& reason : reasons) {
     if (reason.note && reason.criterion != "msprobe") continue;
     text += (text.empty() ? "" : "; ") + reason.text;
   }
@@ -68,7 +68,8 @@ void append_message(std::string& out, const std::string& message) {
   out += '\n';
 }
 
-void append_details(std::string& out, const RatioRow& row) {
+void append_details(std::string& out, const RatioRow& row,
+                    const std::vector<Reason>& reasons) {
   append_csv_text(out, row.name);
   for (const RatioCell* cell :
        {&row.small_value, &row.rmse, &row.max_rel, &row.mean_rel, &row.balance,
@@ -81,7 +82,7 @@ void append_details(std::string& out, const RatioRow& row) {
   append_status(out, row.judgement.verdict);
   out += ',';
   out += row.rule ? msprobe_name(*row.rule) : " ";
-  append_message(out, message_of(row));
+  append_message(out, message_of(reasons));
 }
 
 // The outputs of one direction of a call.
@@ -103,13 +104,13 @@ void append_result(std::string& out, const RatioResult& result,
   Direction forward, backward;
   std::string message;
   for (std::uint32_t i = 0; i < op.row_count; ++i) {
-    const RatioRow& row = result.rows[op.first_row + i];
+    const std::size_t at = op.first_row + i;
+    const RatioRow& row = result.rows[at];
     const std::optional<RowName> name = parse_row_name(row.name);
     (name && name->backward ? backward : forward).add(row.judgement.verdict);
-    if (row.judgement.verdict == Verdict::kMatch ||
-        row.judgement.reasons.empty() || row.judgement.reasons[0].note)
-      continue;
-    message += (message.empty() ? "" : "; ") + row.judgement.reasons[0].text;
+    const Reason* why = deciding_reason(result.comparison.rows[at]);
+    if (why == nullptr) continue;
+    message += (message.empty() ? "" : "; ") + why->text;
   }
   append_csv_text(out, op.name);
   append_status(out, forward.worst);
@@ -117,13 +118,13 @@ void append_result(std::string& out, const RatioResult& result,
   append_message(out, message);
 }
 
-template <typename Rows, typename Append>
+template <typename Append>
 void write_rows(const std::filesystem::path& path, std::string_view heading,
-                const Rows& rows, Append append) {
+                std::size_t count, Append append) {
   AtomicFile file(path);
   std::string text(heading);
-  for (const auto& row : rows) {
-    append(text, row);
+  for (std::size_t i = 0; i < count; ++i) {
+    append(text, i);
     if (text.size() < kFlush) continue;
     file.write(text);
     text.clear();
@@ -136,18 +137,19 @@ void write_rows(const std::filesystem::path& path, std::string_view heading,
 
 void write_ratio_details(const std::filesystem::path& path,
                          const RatioResult& result) {
-  write_rows(
-      path, kDetailsHeading, result.rows,
-      [](std::string& out, const RatioRow& row) { append_details(out, row); });
+  write_rows(path, kDetailsHeading, result.rows.size(),
+             [&](std::string& out, std::size_t i) {
+               append_details(out, result.rows[i],
+                              result.comparison.rows[i].reasons);
+             });
 }
 
 void write_ratio_result(const std::filesystem::path& path,
                         const RatioResult& result) {
-  static const std::vector<OpRow> kNone;
   const auto& groups = result.comparison.groups;
-  write_rows(path, kResultHeading, groups.empty() ? kNone : groups[0].ops,
-             [&](std::string& out, const OpRow& op) {
-               append_result(out, result, op);
+  write_rows(path, kResultHeading, groups.empty() ? 0 : groups[0].ops.size(),
+             [&](std::string& out, std::size_t i) {
+               append_result(out, result, groups[0].ops[i]);
              });
 }
 

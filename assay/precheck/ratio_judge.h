@@ -11,6 +11,8 @@ namespace assay::precheck {
 
 class RatioFindings {
  public:
+  RatioFindings() { notes_.reserve(6); }
+
   void add(Verdict verdict, std::string_view criterion, std::string text,
            double figure = 0, double bound = 0) {
     worst_ = worse(worst_, verdict);
@@ -34,10 +36,13 @@ class RatioFindings {
   Judgement finish() && {
     Judgement judgement;
     judgement.verdict = worst_;
+    if (worst_ == Verdict::kMatch) {
+      judgement.reasons = std::move(notes_);
+      return judgement;
+    }
     judgement.reasons = std::move(mismatched_);
     append(judgement.reasons, incomplete_);
-    if (!msprobe_.empty() && worst_ != Verdict::kMatch)
-      note("msprobe", "msprobe 26: " + msprobe_);
+    if (!msprobe_.empty()) note("msprobe", "msprobe 26: " + msprobe_);
     append(judgement.reasons, notes_);
     return judgement;
   }

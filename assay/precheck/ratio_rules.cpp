@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "assay/base/text.h"
+#include "assay/base/text_out.h"
 #include "assay/precheck/ratio_judge.h"
 #include "assay/precheck/row_name.h"
 
@@ -221,12 +222,30 @@ class RatioJudge {
     // Negated, so that no NaN passes.
     const bool within = !(value > limit) && std::isfinite(value);
     cell.verdict = within ? Verdict::kMatch : Verdict::kMismatch;
-    text = fmt::format("{} {} times the reference's, {} {} ({}): {} / {}{}",
-                       what, format_figure(value), within ? "within" : "over",
-                       limit, level_name(row_.level), format_figure(*a),
-                       format_figure(std::max(std::fabs(*b), floor)),
-                       std::fabs(*b) < floor ? ", the floor" : "");
+    describe_ratio(what, value, limit, within, text);
+    append_fraction(*a, *b, text);
     return *cell.verdict;
+  }
+
+  // Of every figure of every row: without a formatting library.
+  void describe_ratio(std::string_view what, double value, double limit,
+                      bool within, std::string& text) const {
+    text.reserve(112);
+    text.append(what).append(" ");
+    append_short(text, value, 5);
+    text.append(" times the reference's, ")
+        .append(within ? "within " : "over ");
+    append_short(text, limit, 5);
+    text.append(" (").append(level_name(row_.level)).append("): ");
+  }
+  void append_fraction(double device, double reference,
+                       std::string& text) const {
+    const double floor = constants_.ratio_floor;
+    const bool raised = std::fabs(reference) < floor;
+    append_short(text, device, 5);
+    text.append(" / ");
+    append_short(text, raised ? floor : std::fabs(reference), 5);
+    if (raised) text.append(", the floor");
   }
 
   // The device's own figure, which has to be 0.

@@ -33,7 +33,8 @@ struct RatioRow {
   RatioCell binary, ulp, thousandth;
   std::optional<double> mean_ulp, ulp_share;
   // Each figure that was asked for is a reason, with the ratio (or the
-  // device's figure) and its bound; those that pass are notes.
+  // device's figure) and its bound; those that pass are notes. compare_devices
+  // leaves the reasons to the comparison's row.
   Judgement judgement;
 };
 
