@@ -22,13 +22,16 @@ ALLOWED = {
     "compare": {"base", "core", "numerics", "formats", "metrics", "trace"},
     "report": {"base", "core", "numerics", "formats", "metrics", "trace",
                "compare"},
+    "env": {"base", "core", "numerics", "kernels", "formats", "metrics",
+            "trace", "compare", "report"},
     "te": {"base", "core", "numerics", "kernels"},
     "conform": {"base", "core", "numerics", "kernels", "formats", "metrics",
                 "trace", "compare", "report", "te"},
     "precheck": {"base", "core", "numerics", "kernels", "formats", "metrics",
                  "trace", "compare", "report", "conform"},
     "cli": {"base", "core", "numerics", "kernels", "formats", "metrics",
-            "trace", "compare", "report", "te", "conform", "precheck"},
+            "trace", "compare", "report", "env", "te", "conform",
+            "precheck"},
 }
 # file -> folders that it alone may include besides
 EXCEPTIONS = {
