@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   commands.push_back(make_convert_command());
   commands.push_back(make_conform_command());
   commands.push_back(make_precheck_command());
+  commands.push_back(make_env_command());
   commands.push_back(make_history_command());
   commands.push_back(make_api_command());
   commands.push_back(make_worker_command());

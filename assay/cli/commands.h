@@ -17,6 +17,7 @@ std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();
 std::unique_ptr<Command> make_precheck_command();
 std::unique_ptr<Command> make_api_command();
+std::unique_ptr<Command> make_env_command();
 std::unique_ptr<Command> make_history_command();
 std::unique_ptr<Command> make_worker_command();
 std::unique_ptr<Command> make_completion_command();
@@ -34,6 +35,9 @@ std::unique_ptr<Command> make_conform_unpack_command();
 
 // The verbs of `assay precheck`.
 std::unique_ptr<Command> make_precheck_compare_command();
+// The verbs of `assay env`.
+std::unique_ptr<Command> make_env_snapshot_command();
+std::unique_ptr<Command> make_env_diff_command();
 
 // In the order --help shows them.
 std::vector<std::unique_ptr<Command>> all_commands();
