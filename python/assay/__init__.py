@@ -24,12 +24,16 @@ _EXPORTS = {
     "error_stats": "assay.pairs",
     "fuzz": "assay.fuzz",
     "host_random": "assay.random.host",
+    "record_init": "assay.env.init",
     "save": "assay.capture.session",
     "seed_all": "assay.random.seeds",
     "watch": "assay.watch",
 }
 
-__all__ = ["__version__", *_EXPORTS]
+# Modules that are there without an import of their own.
+_MODULES = ("env",)
+
+__all__ = ["__version__", *_EXPORTS, *_MODULES]
 
 
 def _library() -> types.ModuleType:
@@ -61,6 +65,8 @@ def __getattr__(name: str):
         return _library()
     if name == "__version__":
         return _library().__version__
+    if name in _MODULES:
+        return importlib.import_module(f"assay.{name}")
     home = _EXPORTS.get(name)
     if home is None:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")

@@ -334,6 +334,35 @@ def find_nondeterminism(paths: Sequence[str], program: str, setups: Sequence[str
     The JSON and the text that `assay determinism` makes of the traces of two runs or more.
     """
 
+class TensorPrint:
+    """A tensor's fingerprint: docs/environment.md."""
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def shape(self) -> list[int]: ...
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def forms(self) -> dict[str, str]: ...
+
+    @property
+    def statistics(self) -> dict[str, str]: ...
+
+def fingerprint(tensor: Annotated[NDArray, dict(writable=False)], dtype: str = '', rows: bool = False) -> TensorPrint: ...
+
+def content_hash(tensor: Annotated[NDArray, dict(writable=False)], dtype: str = '') -> str:
+    """128 bits of dtype, shape and bytes, as a capture has them."""
+
+def finish_snapshot(collected: str, all_variables: bool = False) -> str:
+    """A snapshot's document, completed and without secrets."""
+
+def hash_text(text: str) -> str:
+    """128 bits in hexadecimal."""
+
 def find_overflow(path: str) -> str:
     """
     The JSON that `assay overflow` makes of a trace, which may still be written.

@@ -11,6 +11,7 @@ void bind_perturbation(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_capture(nanobind::module_& m);
 void bind_determinism(nanobind::module_& m);
+void bind_env(nanobind::module_& m);
 void bind_overflow(nanobind::module_& m);
 void bind_random(nanobind::module_& m);
 

@@ -25,6 +25,7 @@ NB_MODULE(_core, m) {
   assay::python::bind_perturbation(m);
   assay::python::bind_capture(m);
   assay::python::bind_determinism(m);
+  assay::python::bind_env(m);
   assay::python::bind_overflow(m);
   assay::python::bind_random(m);
 }

@@ -1,0 +1,151 @@
+"""`assay env`: snapshots of scripts, machines and trainings, and their diff."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+from paths import ROOT
+
+SCRIPTS = ROOT / "examples/env"
+
+
+@pytest.fixture
+def here(tmp_path):
+    return {"cwd": tmp_path, "env": {**os.environ,
+                                     "ASSAY_PYTHON": sys.executable}}
+
+
+def test_the_scripts_of_the_example(assay, tmp_path, here):
+    for name in ("cuda", "npu"):
+        assay("env", "snapshot", "--static", "--out", f"{name}.json",
+              "--script", SCRIPTS / f"pretrain_gpt_{name}.sh", **here)
+    shown = assay("env", "diff", "cuda.json", "npu.json", "--html", "r.html",
+                  "--junit", "r.xml", "--csv", "r.csv", "--json", "r.json",
+                  code=1, **here).stdout
+    assert shown.splitlines()[1].endswith(
+        "first: hyperparameters.use_fused_rmsnorm")
+    document = json.loads((tmp_path / "r.json").read_text())
+    differ = [row["name"] for row in document["rows"]
+              if row["verdict"] == "mismatch"]
+    assert differ == ["hyperparameters." + key for key in (
+        "use_fused_rmsnorm", "use_fused_rotary_pos_emb", "use_fused_swiglu",
+        "norm_epsilon", "data_path", "tokenizer_model")]
+    for report in ("r.html", "r.xml", "r.csv"):
+        assert "norm_epsilon" in (tmp_path / report).read_text()
+
+
+def test_a_snapshot_of_this_machine(assay, tmp_path, here):
+    (tmp_path / "train.yaml").write_text("model: {hidden-size: 8}\n")
+    said = assay("env", "snapshot", "--out", "a.json", "--config",
+                 "train.yaml", "--", "torchrun", "--nproc_per_node", "2",
+                 "train.py", "--lr", "1e-4", **here).stdout
+    made = json.loads((tmp_path / "a.json").read_text())
+    sections = made["sections"]
+    assert sections["hyperparameters"]["values"]["lr"]["value"] == "1e-4"
+    assert sections["hyperparameters"]["values"]["model.hidden_size"] == {
+        "value": 8, "from": "train.yaml:1"}
+    import torch
+    assert sections["switches"]["values"]["torch.version"] == torch.__version__
+    assert sections["libraries"]["values"]["pytest"] == pytest.__version__
+    assert sections["device"]["values"]["vendor"] == "cpu"
+    assert sections["system"]["values"]["os.kernel"].startswith("Linux")
+    assert "switches" in said and "not in it" not in said
+    assay("env", "diff", "a.json", "a.json", **here)
+
+
+def test_another_tf32_in_the_environment(assay, tmp_path, here):
+    assay("env", "snapshot", "--out", "a.json", **here)
+    here["env"]["NVIDIA_TF32_OVERRIDE"] = "0"
+    assay("env", "snapshot", "--out", "b.json", **here)
+    shown = assay("env", "diff", "a.json", "b.json", "-q", code=1, **here)
+    assert "differ 1" in shown.stdout
+    shown = assay("env", "diff", "a.json", "b.json", code=1, **here).stdout
+    assert "first: environment.NVIDIA_TF32_OVERRIDE" in shown
+
+
+def test_a_python_that_is_not_there(assay, tmp_path, here):
+    here["env"]["ASSAY_PYTHON"] = "/nowhere/python"
+    said = assay("env", "snapshot", "--out", "a.json", **here).stdout
+    assert "not in it, switches: Python gave nothing" in said
+    made = json.loads((tmp_path / "a.json").read_text())
+    assert not made["sections"]["switches"]["collected"]
+    assert made["sections"]["system"]["collected"]
+
+
+def test_a_python_that_says_something_else(assay, tmp_path, here):
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\necho '{\"format\": 1}'\n")
+    fake.chmod(0o755)
+    here["env"]["ASSAY_PYTHON"] = str(fake)
+    said = assay("env", "snapshot", "--out", "a.json", **here).stdout
+    assert "not in it, libraries: Python gave nothing" in said
+
+
+def test_the_tools_of_vendors(assay, tmp_path, here):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (
+            ("nvidia-smi", "NVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\\n"
+             "NVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\\n"),
+            ("rocminfo", "")):
+        tool = tools / name
+        tool.write_text(f"#!/bin/sh\nprintf '{text}'\n")
+        tool.chmod(0o755)
+    here["env"]["PATH"] = f"{tools}:{here['env']['PATH']}"
+    assay("env", "snapshot", "--out", "a.json", **here)
+    device = json.loads((tmp_path / "a.json").read_text())["sections"]["device"]
+    assert device["values"]["devices"] == "2 x NVIDIA H100 80GB HBM3"
+    assert device["values"]["nvidia.driver"] == "550.54.15"
+    assert device["values"]["vendor"] == "cuda"
+    (tools / "nvidia-smi").write_text("#!/bin/sh\necho broken >&2; exit 9\n")
+    said = assay("env", "snapshot", "--out", "b.json", **here).stdout
+    assert "nvidia-smi: exit 9: broken" in said
+
+
+def test_the_commit_is_read_from_files(assay, tmp_path, here):
+    git = tmp_path / ".git"
+    (git / "refs/heads").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "refs/heads/main").write_text("a" * 40 + "\n")
+
+    def commit():
+        assay("env", "snapshot", "--out", "a.json", **here)
+        made = json.loads((tmp_path / "a.json").read_text())
+        return made["sections"]["system"]["values"].get("git.commit")
+
+    assert commit() == "a" * 40
+    (git / "refs/heads/main").unlink()
+    (git / "packed-refs").write_text("# pack\n" + "b" * 40
+                                     + " refs/heads/main\n")
+    assert commit() == "b" * 40
+    (git / "HEAD").write_text("ref: refs/../../../etc/passwd\n")
+    assert commit() is None
+
+
+@pytest.mark.parametrize("arguments, code", [
+    (("snapshot",), 2),
+    (("snapshot", "--out", "a.json", "--static"), 2),
+    (("snapshot", "--out", "a.json", "--script", "none.sh"), 3),
+    (("snapshot", "--out", "run.sh", "--script", "run.sh"), 2),
+    (("diff", "none.json", "none.json"), 3),
+    (("diff", "run.sh", "run.sh"), 3),
+    (("diff", "run.sh", "run.sh", "--section", "x"), 2),
+])
+def test_what_cannot_be_done_is_one_line(assay, tmp_path, here, arguments,
+                                         code):
+    (tmp_path / "run.sh").write_text("A='\n")
+    done = assay("env", *arguments, code=code, **here)
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_a_script_that_does_not_end(assay, tmp_path, here):
+    pathlib.Path(tmp_path / "run.sh").write_text("A=1\nB='x\n")
+    done = assay("env", "snapshot", "--static", "--out", "a.json", "--script",
+                 "run.sh", code=3, **here)
+    assert "run.sh:2: a quote (') that is not closed" in done.stderr
+    assert not (tmp_path / "a.json").exists()
