@@ -2,7 +2,7 @@
 """Records calls that show every fault of precheck_faults.py, in float32 and
 in bf16, forward and backward.
 
-    precheck_calls.py FOLDER tensor|statistics [NAME,...]
+    precheck_calls.py FOLDER tensor|statistics
 
 Healthy operators are recorded; the values are such that a fault of the kind
 tells: logits that overflow without their maximum, rows that are ignored,
@@ -71,6 +71,7 @@ def precision(v):
     small = 2.0**-65
     calls = [
         (torch.matmul, v.normal(16, 1024), v.normal(1024, 16)),
+        (torch.Tensor.matmul, v.normal(16, 1024), v.normal(1024, 16)),
         (torch.sqrt, v.positive(64, 32)),
         (torch.mul, v.positive(64, grad=False) * small,
          v.positive(64, grad=False) * small),
@@ -162,23 +163,16 @@ def first(result):
     return result if isinstance(result, torch.Tensor) else result[0]
 
 
-def record(folder, mode, groups=GROUPS):
+def record(folder, mode):
     """One trace of every call, in step 0 of `folder`."""
     calls = [Call(values, *parts)
              for values in map(Values, DTYPES)
-             for group in groups for parts in group(values)]
+             for group in GROUPS for parts in group(values)]
     with assay.capture(folder, level="api", mode=mode):
         for call in calls:
             call.run()
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    chosen = sys.argv[3].split(",") if len(sys.argv) > 3 else None
-    record(sys.argv[1], sys.argv[2],
-           [group for group in GROUPS
-            if chosen is None or group.__name__ in chosen])
-
-
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    record(*sys.argv[1:3])
