@@ -6,6 +6,9 @@ Values come from torch called directly, or are worked by hand.
 from __future__ import annotations
 
 import math
+import os
+import sys
+import types
 
 import pytest
 
@@ -143,6 +146,33 @@ def test_names_of_every_namespace(ask):
 def test_nothing_but_operators_is_reached(ask, api):
     answer = ask(api, randn(2), answered="unsupported")
     assert api in answer["message"]
+
+
+def test_a_name_imports_nothing(ask, monkeypatch):
+    """torch imports some of its modules when they are asked for."""
+    asked = []
+    monkeypatch.setattr(torch, "__getattr__", asked.append)
+    ask("Torch._unheard", randn(2), answered="unsupported")
+    ask("Torch.add", randn(2), answered="unsupported", keywords={
+        "alpha": Spelled("torch.dtype", "torch._unheard")})
+    assert "_unheard" not in asked
+    assert getattr(torch, "_unheard") is None and asked == ["_unheard"]
+
+
+def test_operators_of_torch_npu(ask, monkeypatch):
+    """Its own functions, where it is imported; nothing else that it holds."""
+    def npu_double(x):
+        return x * 2
+
+    npu_double.__module__ = "torch_npu.functions"
+    stand_in = types.ModuleType("torch_npu")
+    stand_in.npu_double, stand_in.npu_path = npu_double, os.path.join
+    stand_in.os = os
+    monkeypatch.setitem(sys.modules, "torch_npu", stand_in)
+    x = randn(3)
+    same(ask("NPU.npu_double", x)["tensors"]["output.0"], x * 2)
+    for name in ("os", "npu_path", "npu_other"):
+        ask(f"NPU.{name}", x, answered="unsupported")
 
 
 def test_indices_that_are_written_and_read(ask):
@@ -536,6 +566,7 @@ def test_requests_that_hang_together_badly(ask):
         assert answer["error"] == "usage" and said in answer["message"]
     answer = ask.raw(x, {"api": "Torch.exp", "arguments": {}, "backward": True,
                          "gradients": ["output.0"]}, answered="error")
+    assert answer["error"] == "usage" and "output.0" in answer["message"]
     nested = {"tensor": "x"}
     for _ in range(40):
         nested = {"items": [nested]}

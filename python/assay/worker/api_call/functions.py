@@ -87,10 +87,17 @@ def resolve(api: str) -> Function:
 _NAMESPACES = {prefix: name for name, prefix in NAMESPACES.items()}
 
 
+def _attribute(home: Any, name: str) -> Any:
+    """getattr(), but for modules that import what they are asked for."""
+    if home in (torch._VF, torch._C._VariableFunctions):
+        return getattr(home, name, None)
+    return vars(home).get(name)
+
+
 def _under(homes: tuple[Any, ...], name: str) -> Optional[Function]:
     for home in homes:
-        found = _method(name) if home is torch.Tensor else getattr(
-            home, name, None)
+        found = (_method(name) if home is torch.Tensor
+                 else _attribute(home, name))
         if found is not None and (home is torch.Tensor
                                   or _is_operator(name, found)):
             return found
@@ -181,7 +188,8 @@ def _compute(overloads: list[Any]) -> bool:
 
 def _of_torch_npu(name: str) -> Optional[Function]:
     """A function of torch_npu's own, where the worker has imported it."""
-    found = getattr(sys.modules.get("torch_npu"), name, None)
+    module = sys.modules.get("torch_npu")
+    found = None if module is None else _attribute(module, name)
     if found is None or isinstance(found, type) or not callable(found):
         return None
     if type(found) is type(torch.ops.aten.add):
@@ -189,6 +197,6 @@ def _of_torch_npu(name: str) -> Optional[Function]:
         return found if _compute(overloads) else None
     if not (inspect.isbuiltin(found) or inspect.isfunction(found)):
         return None
-    module = getattr(found, "__module__", None) or ""
+    home = getattr(found, "__module__", None) or ""
     named = name.startswith(("npu_", "_npu_", "fast_"))
-    return found if named and module.startswith("torch_npu") else None
+    return found if named and home.startswith("torch_npu") else None

@@ -56,11 +56,18 @@ class Request:
                           "float64")
         if type(self.runs) is not int or not 1 <= self.runs <= MAX_RUNS:
             raise Refused(f"runs: {self.runs!r}, expected 1 to {MAX_RUNS}")
-        if not all(isinstance(name, str) for name in self.gradients):
-            raise Refused("gradients: expected names of outputs")
-        if self.autocast and not isinstance(
-                getattr(torch, self.autocast, None), torch.dtype):
+        if not isinstance(self.autocast, str) or self.autocast and (
+                not isinstance(vars(torch).get(self.autocast), torch.dtype)):
             raise Refused(f"autocast: {self.autocast!r}, expected a dtype")
+
+    def given_gradients(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """By the name of their output."""
+        if not self.backward:
+            return {}
+        for name in self.gradients:
+            if f"gradient.{name}" not in inputs:
+                raise Refused(f"gradients: the inputs have no gradient.{name}")
+        return {name: inputs[f"gradient.{name}"] for name in self.gradients}
 
 
 def run(call: Call) -> Result:
@@ -121,8 +128,7 @@ def _once(request: Request, call: Call, function: Callable[..., Any],
     function, args, keywords = adjusted(function, request.api, arguments,
                                         call.device, wanted)
     answer = Answer()
-    given = {name: call.inputs[f"gradient.{name}"]
-             for name in request.gradients} if request.backward else {}
+    given = request.given_gradients(call.inputs)
     saved = SavedOutputs(given if wanted.real is not None else {})
     with torch_own(wanted.real):
         torch.manual_seed(call.seed)

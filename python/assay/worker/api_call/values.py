@@ -65,7 +65,7 @@ def _member(kind: type) -> Callable[[str], Any]:
     """Of torch, by name: "torch.bfloat16", "channels_last"."""
 
     def read(text: str) -> Any:
-        found = getattr(torch, text.rpartition("torch.")[2], None)
+        found = vars(torch).get(text.rpartition("torch.")[2])
         if not isinstance(found, kind):
             raise ValueError
         return found
