@@ -94,7 +94,12 @@ bool looks_like_a_token(std::string_view value) {
 // Ends of a value inside of a text.
 bool ends_a_value(char c) {
   return c == '&' || c == ';' || c == ',' || c == '"' || c == '\'' ||
-         c == '#' || c == '}' || c == ')' ||
+         c == '}' || c == ')' || std::isspace(static_cast<unsigned char>(c));
+}
+
+// A password in a URL may have '&', ';' or '#' in it.
+bool ends_an_authority(char c) {
+  return c == '/' || c == '"' || c == '\'' ||
          std::isspace(static_cast<unsigned char>(c));
 }
 
@@ -105,8 +110,7 @@ void hide_in_urls(std::string& text) {
        at = text.find(kScheme, at)) {
     at += kScheme.size();
     std::size_t end = at;
-    while (end < text.size() && text[end] != '/' && !ends_a_value(text[end]))
-      ++end;
+    while (end < text.size() && !ends_an_authority(text[end])) ++end;
     const std::size_t sign = text.rfind('@', end == 0 ? 0 : end - 1);
     if (sign == text.npos || sign < at || sign >= end) continue;
     const std::string_view user(text.data() + at, sign - at);

@@ -45,6 +45,9 @@ TEST(Secrets, InsideOfValues) {
   };
   EXPECT_EQ(shown("https://me:pw123@host/x"),
             "https://" + secret_mark("me:pw123") + "@host/x");
+  EXPECT_EQ(shown("https://me:a#b&c;d@host/x"),
+            "https://" + secret_mark("me:a#b&c;d") + "@host/x");
+  EXPECT_EQ(shown("password=ab#cd!"), "password=" + secret_mark("ab#cd!"));
   EXPECT_EQ(shown("https://host/x?a=1&sig=AbCdEf12345&b=2"),
             "https://host/x?a=1&sig=" + secret_mark("AbCdEf12345") + "&b=2");
   EXPECT_EQ(shown("user=a password=opensesame end"),

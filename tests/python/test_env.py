@@ -171,6 +171,37 @@ def test_without_torch_it_is_incomplete(diff, tmp_path):
     assert "torch is not installed" in row["reasons"][0]["text"]
 
 
+@pytest.fixture
+def mesh():
+    """One process that is a group of one."""
+    distributed = torch.distributed
+    distributed.init_process_group("gloo", store=distributed.HashStore(),
+                                   rank=0, world_size=1)
+    try:
+        from torch.distributed.device_mesh import init_device_mesh
+        yield init_device_mesh("cpu", (1,))
+    finally:
+        distributed.destroy_process_group()
+
+
+def test_pieces_of_a_sharded_tensor(diff, tmp_path, mesh):
+    from torch.distributed.tensor import Shard, distribute_tensor
+    whole = torch.arange(12.0).view(4, 3)
+    for dim in (0, 1):
+        model = torch.nn.Linear(3, 4, bias=False)
+        model.weight = torch.nn.Parameter(
+            distribute_tensor(whole, mesh, [Shard(dim)]))
+        made = assay.record_init(model, path=tmp_path / f"{dim}.json")
+    weight = made["weights"][0]
+    assert weight["hash"] == assay._core.content_hash(whole.numpy())
+    assert "1" in weight["placement"]
+    assert weight["placement"].endswith("of 4x3, rank 0 of 1")
+    only = ("--section", "weights")
+    diff(tmp_path / "0.json", tmp_path / "0.json", 0, *only)
+    # Other pieces are not held against each other, though here they agree.
+    diff(tmp_path / "0.json", tmp_path / "1.json", 4, *only)
+
+
 def test_record_init_leaves_the_training_as_it_is(tmp_path):
     data = torch.utils.data.TensorDataset(torch.arange(20.0))
     own = torch.Generator().manual_seed(3)
