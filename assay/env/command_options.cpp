@@ -204,13 +204,13 @@ std::map<std::string, Value> merged_options(
       known.kind = Kind::kUnknown;
     }
   }
-  for (auto& [key, value] : options) {
+  for (auto& option : options) {
     const bool always = std::all_of(
         commands.begin(), commands.end(),
-        [&](const auto& command) { return command.count(key) != 0; });
+        [&](const auto& command) { return command.count(option.first) != 0; });
     if (always) continue;
-    value.text += " or not given";
-    value.kind = Kind::kUnknown;
+    option.second.text += " or not given";
+    option.second.kind = Kind::kUnknown;
   }
   return options;
 }
