@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
+#include <cstdlib>
 #include <optional>
 
 #include "assay/base/atomic_file.h"

@@ -8,6 +8,7 @@
 
 #include "assay/base/text.h"
 #include "assay/base/text_out.h"
+#include "assay/precheck/ratio_facts.h"
 #include "assay/precheck/ratio_judge.h"
 #include "assay/precheck/row_name.h"
 
@@ -15,23 +16,6 @@ namespace assay::precheck {
 namespace {
 
 using Figure = std::optional<double> Detail::*;
-
-constexpr std::string_view kTakenForZero = "takes a blank figure for 0";
-
-// "(0, 4)": a dimension that is nothing.
-bool is_empty_shape(std::string_view shape) {
-  for (std::size_t at = 0; (at = shape.find('0', at)) != shape.npos; ++at) {
-    const bool starts = at == 0 || shape[at - 1] == '(' || shape[at - 1] == ' ';
-    const bool ends =
-        at + 1 == shape.size() || shape[at + 1] == ',' || shape[at + 1] == ')';
-    if (starts && ends) return true;
-  }
-  return false;
-}
-
-std::string said(const Detail& detail) {
-  return detail.message.empty() ? "" : ": " + detail.message;
-}
 
 class RatioJudge {
  public:
@@ -52,7 +36,7 @@ class RatioJudge {
 
   void run() {
     row_.judgement.verdict = Verdict::kMatch;
-    if (!judge_facts()) {
+    if (!facts_decide()) {
       row_.rule = ratio_rule(api_, device_.device_dtype,
                              device_.rel_error_ratio.has_value(), profile_);
       judge_rule();
@@ -62,63 +46,17 @@ class RatioJudge {
   }
 
  private:
-  // Whether the facts of the rows decide, before any figure.
-  bool judge_facts() {
-    if (!named_) {
-      findings_.add(Verdict::kIncomplete, "name",
-                    "no name of an output of an API call");
-      findings_.msprobe("SKIP");
-      return true;
+  bool facts_decide() {
+    if (named_) {
+      RatioFacts facts(device_, reference_, findings_);
+      const bool decided = facts.decide();
+      if (facts.empty()) row_.judgement.verdict = Verdict::kEmpty;
+      return decided;
     }
-    return judge_computed() || judge_shape();
-  }
-
-  bool judge_computed() {
-    if (device_.device_dtype.empty()) {
-      const bool failed = device_.status == "error";
-      findings_.add(failed ? Verdict::kMismatch : Verdict::kIncomplete,
-                    "not_computed",
-                    "the device has nothing to compare" + said(device_));
-      findings_.msprobe("SKIP");
-      return true;
-    }
-    if (!has_ratio_rule(device_.device_dtype)) {
-      findings_.add(Verdict::kIncomplete, "dtype",
-                    "no rule of two devices is for " + device_.device_dtype);
-      findings_.msprobe("SKIP");
-      return true;
-    }
-    if (reference_.device_dtype.empty()) {
-      findings_.add(
-          Verdict::kIncomplete, "reference_not_computed",
-          "the reference device has nothing to compare" + said(reference_));
-      findings_.msprobe(kTakenForZero);
-      return true;
-    }
-    return false;
-  }
-
-  bool judge_shape() {
-    const bool shapes = !device_.shape.empty() && !reference_.shape.empty();
-    if (shapes && device_.shape != reference_.shape) {
-      differ("shape", device_.shape, reference_.shape);
-      return true;
-    }
-    if (device_.device_dtype != reference_.device_dtype) {
-      differ("dtype", device_.device_dtype, reference_.device_dtype);
-      return true;
-    }
-    if (!is_empty_shape(device_.shape)) return false;
-    row_.judgement.verdict = Verdict::kEmpty;
+    findings_.add(Verdict::kIncomplete, "name",
+                  "no name of an output of an API call");
+    findings_.msprobe("SKIP");
     return true;
-  }
-  void differ(std::string_view what, std::string_view device,
-              std::string_view reference) {
-    findings_.add(Verdict::kMismatch, what,
-                  fmt::format("the device's result is {}, the reference's {}",
-                              device, reference));
-    findings_.msprobe(
-        fmt::format("does not look at the {} of the reference", what));
   }
 
   void judge_rule() {
@@ -152,7 +90,7 @@ class RatioJudge {
       findings_.add(failed ? Verdict::kMismatch : Verdict::kIncomplete,
                     "figures",
                     fmt::format("the device has no figures for the {} rule{}",
-                                rule_name(*row_.rule), said(device_)));
+                                rule_name(*row_.rule), said_of(device_)));
       findings_.msprobe(kTakenForZero);
       return true;
     }
