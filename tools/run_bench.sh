@@ -12,6 +12,7 @@ build/release/bin/bench_stats "$table"
 "$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
 "$python" bench/te/bench_te.py build/release/bin/bench_te "$table"
 "$python" bench/capture/bench_capture.py build/release/python "$table" "$work"
+"$python" bench/fuzz/bench_fuzz.py build/release/python "$table"
 tools/mpirun.sh 2 build/release/bin/bench_overlap "$table"
 echo
 column -t -s "$(printf '\t')" "$table"

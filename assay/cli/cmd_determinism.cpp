@@ -1,7 +1,6 @@
 // `assay determinism`: does a training script compute the same twice?
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -25,8 +24,6 @@
 
 namespace assay {
 namespace {
-
-constexpr std::int64_t kMostSeed = 0xffffffff;  // numpy's, PYTHONHASHSEED's
 
 class DeterminismCommand : public Command {
  public:
@@ -96,13 +93,7 @@ class DeterminismCommand : public Command {
     if (level_ != "module" && level_ != "api" && level_ != "mix")
       throw Error(Code::kUsage, "--level: " + printable(level_) +
                                     ", expected module, api or mix");
-    const char* end = seed_.data() + seed_.size();
-    const auto parsed = std::from_chars(seed_.data(), end, seed_number_);
-    if (parsed.ec != std::errc() || parsed.ptr != end || seed_number_ < 0 ||
-        seed_number_ > kMostSeed) {
-      throw Error(Code::kUsage, fmt::format("--seed: {}, expected 0 to {}",
-                                            printable(seed_), kMostSeed));
-    }
+    seed_number_ = conform::checked_seed(seed_);
     if (!std::filesystem::is_regular_file(script_))
       throw Error(Code::kUnreadable, printable(script_) + ": no such script");
     if (!keep_.empty() && std::filesystem::exists(keep_) &&
@@ -116,15 +107,13 @@ class DeterminismCommand : public Command {
     std::filesystem::create_directories(out);
     Progress progress(quiet_, "steps");
     conform::ScriptOptions options;
+    options.module = "assay.determinism.script";
+    options.flags = {"--out=" + out.string(),
+                     "--steps=" + std::to_string(steps_), "--level=" + level_,
+                     std::string("--mode=") + (tensors_ ? "tensor" : "hash")};
+    add_seed(options, !no_seed_, seed_number_, deterministic_);
     options.script = script_;
     options.arguments = arguments_;
-    options.out = out;
-    options.steps = steps_;
-    options.level = level_;
-    options.mode = tensors_ ? "tensor" : "hash";
-    options.seed = seed_number_;
-    options.seeded = !no_seed_;
-    options.deterministic = deterministic_;
     options.stop = stop_;
     options.progress = [&](std::int64_t done) {
       progress.update((number - 1) * steps_ + done, runs_ * steps_, 0);

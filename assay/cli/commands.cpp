@@ -9,6 +9,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   commands.push_back(make_inspect_command());
   commands.push_back(make_overflow_command());
   commands.push_back(make_determinism_command());
+  commands.push_back(make_fuzz_command());
   commands.push_back(make_convert_command());
   commands.push_back(make_conform_command());
   commands.push_back(make_precheck_command());

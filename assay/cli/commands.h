@@ -12,6 +12,7 @@ std::unique_ptr<Command> make_compare_runs_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_overflow_command();
 std::unique_ptr<Command> make_determinism_command();
+std::unique_ptr<Command> make_fuzz_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_conform_command();

@@ -1,7 +1,11 @@
 #include "assay/conform/script_run.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <chrono>
 
+#include "assay/base/error.h"
 #include "assay/base/text.h"
 #include "assay/conform/process.h"
 #include "assay/conform/python_side.h"
@@ -16,7 +20,7 @@ using namespace std::chrono_literals;
 // Only `assay` comes from our folder: what else lies there must not come
 // before the modules of the script.
 constexpr const char* kBootstrap =
-    "import importlib.util, os, sys\n"
+    "import importlib, importlib.util, os, sys\n"
     "folder = os.path.join(sys.argv.pop(1), 'assay')\n"
     "spec = importlib.util.spec_from_file_location(\n"
     "    'assay', os.path.join(folder, '__init__.py'),\n"
@@ -24,7 +28,7 @@ constexpr const char* kBootstrap =
     "package = importlib.util.module_from_spec(spec)\n"
     "sys.modules['assay'] = package\n"
     "spec.loader.exec_module(package)\n"
-    "from assay.determinism.script import main\n"
+    "main = importlib.import_module(sys.argv.pop(1)).main\n"
     "sys.exit(main())\n";
 
 // In a build tree the package that has the C++ library is the build's own.
@@ -40,24 +44,15 @@ ProcessOptions process_of(const ScriptOptions& options) {
   const PythonSide side = python_side();
   ProcessOptions process;
   process.arguments = {side.interpreter, "-c", kBootstrap,
-                       package_folder(side).string()};
-  const auto add = [&](const std::string& name, const std::string& value) {
-    process.arguments.push_back(name + "=" + value);
+                       package_folder(side).string(), options.module};
+  const auto add = [&](const std::vector<std::string>& words) {
+    process.arguments.insert(process.arguments.end(), words.begin(),
+                             words.end());
   };
-  add("--out", options.out.string());
-  add("--steps", std::to_string(options.steps));
-  add("--level", options.level);
-  add("--mode", options.mode);
-  if (options.seeded) add("--seed", std::to_string(options.seed));
-  if (options.deterministic) {
-    process.arguments.emplace_back("--deterministic");
-    // Read when the interpreter, or cuBLAS, starts.
-    process.environment["PYTHONHASHSEED"] = std::to_string(options.seed);
-    process.environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8";
-  }
-  process.arguments.insert(process.arguments.end(), {"--", options.script});
-  process.arguments.insert(process.arguments.end(), options.arguments.begin(),
-                           options.arguments.end());
+  add(options.flags);
+  add({"--", options.script});
+  add(options.arguments);
+  process.environment = options.environment;
   return process;
 }
 
@@ -88,6 +83,29 @@ bool stopped(const ScriptOptions& options) {
 }
 
 }  // namespace
+
+std::int64_t checked_seed(const std::string& text) {
+  constexpr std::int64_t kMostSeed = 0xffffffff;
+  std::int64_t seed = -1;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seed);
+  if (parsed.ec == std::errc() && parsed.ptr == end && seed >= 0 &&
+      seed <= kMostSeed) {
+    return seed;
+  }
+  throw Error(Code::kUsage, fmt::format("--seed: {}, expected 0 to {}",
+                                        printable(text), kMostSeed));
+}
+
+void add_seed(ScriptOptions& options, bool seeded, std::int64_t seed,
+              bool deterministic) {
+  if (seeded) options.flags.push_back("--seed=" + std::to_string(seed));
+  if (!deterministic) return;
+  options.flags.emplace_back("--deterministic");
+  // Read when the interpreter, or cuBLAS, starts.
+  options.environment["PYTHONHASHSEED"] = std::to_string(seed);
+  options.environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8";
+}
 
 ScriptRun run_script(const ScriptOptions& options) {
   Process process(process_of(options));

@@ -115,7 +115,7 @@ TEST(PerturbationFigures, TwoSidesAnswerForHalf) {
   std::vector<float> off = x;
   for (std::size_t i = 0; i < off.size(); ++i)
     off[i] += (i % 2 ? 0x1.6p-22f : -0x1.6p-22f);  // about 3e-7
-  Question one{OpClass::kElementwise, 1, -1}, two{OpClass::kElementwise, 2, -1};
+  Question one{OpClass::kElementwise}, two{OpClass::kElementwise, 2};
   const Tensor a = flat(x), b = flat(off);
   ErrorStats once = measure(*standard(), a.view, b.view, one);
   ErrorStats twice = measure(*standard(), a.view, b.view, two);

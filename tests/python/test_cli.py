@@ -14,7 +14,7 @@ import pytest
 from paths import ASSAY
 
 VERBS = ["compare", "compare-runs", "inspect", "overflow", "determinism",
-         "convert", "conform", "history", "api", "doctor", "completion"]
+         "fuzz", "convert", "conform", "history", "api", "doctor", "completion"]
 
 
 def save(path, array):

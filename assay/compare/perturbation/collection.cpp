@@ -110,6 +110,11 @@ void Collection::skip(const std::string& api, const std::string& why,
   skip.calls += calls;
 }
 
+void Collection::clear_counts() {
+  skips_.clear();
+  left_out_ = 0;
+}
+
 void Collection::warn(std::string warning) {
   drop_skips();
   comparison_.warnings.push_back(std::move(warning));

@@ -45,6 +45,8 @@ class Collection {
             std::int64_t calls = 1);
   // Calls that the sample leaves out; a warning counts them.
   void left_out(std::int64_t calls) { left_out_ += calls; }
+  // Forgets what was skipped and left out: counts that come anew are whole.
+  void clear_counts();
   void warn(std::string warning);
   std::int64_t left_out() const { return left_out_; }
   std::vector<Skipped> skipped() const;

@@ -21,9 +21,10 @@ ErrorStats measure(const Standard& standard, const TensorView& golden,
   auto request = standard.detail_request(stats, question.op);
   if (!request) return stats;
   ElementBound& bound = request->bound;
-  bound.atol *= question.sides;
-  bound.rtol *= question.sides;
-  bound.ulps *= question.sides;
+  const double times = question.sides * question.elements;
+  bound.atol *= times;
+  bound.rtol *= times;
+  bound.ulps *= times;
   compute_detail(golden, target, *request, stats);
   return stats;
 }

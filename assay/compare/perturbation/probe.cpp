@@ -132,6 +132,10 @@ bool Probe::judged(const TensorView& golden, const TensorView& target,
   Question question;
   question.op = op;
   question.sides = sides;
+  // Shorter dtypes hide what a polynomial is off by in their own rounding.
+  if (sides == 1 &&
+      (target.dtype == DType::kF32 || target.dtype == DType::kF64))
+    question.elements = 2;
   ErrorStats stats = measure(*standard_, golden, target, question);
   Judgement judgement = judge(*standard_, stats, question);
   fill(golden, target, std::move(stats));
@@ -221,7 +225,10 @@ void Probe::explain(const TensorView& base,
   if (spread.norm_l2 > kMostSpread)
     return incomplete("ill_conditioned",
                       how + ": no digit is left to judge it by");
-  const Question question = {op_, sides_, spread.norm_l2};
+  Question question;
+  question.op = op_;
+  question.sides = sides_;
+  question.noise = spread.norm_l2;
   Judgement again = judge(*standard_, *row_.stats, question);
   if (again.verdict != Verdict::kMatch)
     return note("conditioning", how + ": that does not explain it");

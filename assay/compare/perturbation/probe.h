@@ -5,7 +5,8 @@
 //   repeat             the call again, with the generators where they were:
 //                      every bit is the same
 //   improve_precision  golden: the call in a wider dtype, rounded to the
-//                      output's; bounds: the standard's for the operator
+//                      output's; bounds: the standard's for the operator, of
+//                      single elements of 32 bit and more twice that
 //   add_noise,         golden: original + (wide of the same perturbed inputs -
 //   bit_noise          wide); both runs round, so bounds are twice the
 //                      standard's. The wide runs are needed only where the

@@ -22,13 +22,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from assay.capture import session
 from assay.capture.guards import THREAD
+from assay.script import Enough
 
 Module = torch.nn.Module
-
-
-class Enough(BaseException):
-    """Ends the script after its last step; no `except Exception` of the
-    script takes it for an error."""
 
 
 class ScriptCapture(session.Capture):
@@ -64,35 +60,52 @@ class Roots(list):
         return self._begins[-1]
 
 
-class ScriptWatch:
+def script_watch(out: pathlib.Path, level: str, mode: str, steps: int,
+                 tell: Callable[[int], None]) -> "ScriptWatch":
     """Captures `steps` steps into out/steps and what comes before into
-    out/setup. tell: called with the number of steps done."""
+    out/setup."""
+    roots = Roots()
+    setup = None
+    capture = ScriptCapture(out / "steps", roots, level=level, mode=mode)
+    if level == "mix":
+        setup = ScriptCapture(out / "setup", level="api", mode=mode)
+    session.reserve(ScriptCapture, (
+        "assay determinism captures the whole script: take assay.capture "
+        "out of it, or compare two runs of it with `assay compare`"))
+    return ScriptWatch(capture, roots, steps, tell, setup=setup,
+                       models=level != "api")
 
-    def __init__(self, out: pathlib.Path, level: str, mode: str, steps: int,
-                 tell: Callable[[int], None]) -> None:
-        self._out, self._steps, self._tell = out, steps, tell
+
+class ScriptWatch:
+    """Has a script's calls looked at from the first call of a module on, and
+    ends a step after each step of an optimizer, `steps` in all.
+
+    capture: a ScriptCapture of `roots`, or what has its start, stop, step,
+    close, skip, enter and running. setup: the capture of what comes before.
+    models: whether it is told of modules. at_once: it is started before the
+    first call of one. tell: called with the number of steps done.
+    """
+
+    def __init__(self, capture: Any, roots: Roots, steps: int,
+                 tell: Callable[[int], None], *,
+                 setup: Optional[ScriptCapture] = None,
+                 models: bool = True, at_once: bool = False) -> None:
+        self._capture, self._roots = capture, roots
+        self._steps, self._tell = steps, tell
+        self._setup, self._models = setup, models
+        self._at_once = at_once or not models
         self._done = 0
         self._owner = os.getpid(), threading.get_ident()
-        self._roots = Roots()
-        self._setup: Optional[ScriptCapture] = None
-        self._capture = ScriptCapture(out / "steps", self._roots, level=level,
-                                      mode=mode)
-        if level == "mix":
-            self._setup = ScriptCapture(out / "setup", level="api", mode=mode)
-        self._level = level
         self._handles: list[Any] = []
         self._step_handle: Any = None
 
     def __enter__(self) -> "ScriptWatch":
-        session.reserve(ScriptCapture, (
-            "assay determinism captures the whole script: take assay.capture "
-            "out of it, or compare two runs of it with `assay compare`"))
-        if self._level != "api":
+        if self._models:
             self._handles.append(register_module_forward_pre_hook(
                 self._called))
-        if self._level == "api":
+        if self._at_once:
             self._capture.start()
-        elif self._setup is not None:
+        if self._setup is not None:
             self._setup.start()
         self._last_hook()
         return self
@@ -138,9 +151,10 @@ class ScriptWatch:
         written, seen = setup.directory.parent, setup.counts.ops
         setup.close()
         if seen:
-            (self._out / "steps").mkdir(parents=True, exist_ok=True)
-            os.rename(written, self._out / "steps" / written.name)
-            os.rmdir(self._out / "setup")
+            steps = self._capture.path
+            steps.mkdir(parents=True, exist_ok=True)
+            os.rename(written, steps / written.name)
+            os.rmdir(setup.path)
 
     def _stepped(self) -> None:
         if not self._mine():
