@@ -24,6 +24,7 @@ from assay.capture.passes import Passes
 from assay.capture.ranks import rank
 from assay.fuzz import modes, names, values
 from assay.fuzz.backward import BackwardCall
+from assay.fuzz.options import check_options
 from assay.fuzz.trial import NotPossible, Trial, why_not_plain
 from assay.fuzz.watcher import FuzzMode, ModulePath
 from assay.results import Comparison, read
@@ -32,8 +33,6 @@ Tensor = torch.Tensor
 Path = Union[str, "os.PathLike[str]"]
 
 _TORCH = ("Functional", "Torch", "Tensor", "Aten", "NPU")
-_FIXES = ("improve_precision", "to_cpu")
-_BACKWARD = ("repeat", "improve_precision")
 _transforms = getattr(torch._C, "_are_functorch_transforms_active",
                       lambda: False)
 
@@ -76,7 +75,7 @@ class Fuzz(contextlib.ContextDecorator):
                  fix: Union[bool, str] = False, wide: Optional[str] = None,
                  noise: Optional[float] = None, standard: str = "assay",
                  first_step: int = 0, journal: str = "") -> None:
-        _check(mode, stage, sample, every, fix, wide, noise)
+        check_options(mode, stage, sample, every, fix, wide, noise)
         self.mode, self.stage, self.fix = mode, stage, fix
         self._only = (only,) if isinstance(only, str) else tuple(only)
         self._share = 1.0 / every if every is not None else float(sample)
@@ -199,14 +198,14 @@ class Fuzz(contextlib.ContextDecorator):
         result = func(*args, **kwargs)
         if trial is None:
             return result
-        replaced = None
+        answer = result
         with self.guarded(stem):
             trial.finish(result, args, self._wide)
             replaced = self._after(trial, stem, args, kwargs, edges)
-        if replaced is None:
-            return result
-        return values.mapped(
-            result, lambda leaf: replaced.get(id(leaf), leaf))
+            if replaced is not None:
+                answer = values.mapped(
+                    result, lambda leaf: replaced.get(id(leaf), leaf))
+        return answer
 
     # -- which calls
 
@@ -387,34 +386,6 @@ def _capturing() -> bool:
     if not torch.cuda.is_available():
         return False
     return torch.cuda.is_current_stream_capturing()
-
-
-def _check(mode: str, stage: str, sample: float, every: Optional[int],
-           fix: Union[bool, str], wide: Optional[str],
-           noise: Optional[float]) -> None:
-    if mode not in _core.fuzz_modes():
-        raise ValueError(f"mode: {mode!r}, expected one of "
-                         f"{', '.join(_core.fuzz_modes())}")
-    if stage not in ("forward", "backward"):
-        raise ValueError(f"stage: {stage!r}, expected 'forward' or "
-                         "'backward'")
-    if stage == "backward" and mode not in _BACKWARD:
-        raise ValueError(f"mode: {mode!r}, but stage 'backward' has "
-                         f"{' and '.join(_BACKWARD)}")
-    if fix not in (False, True, "all"):
-        raise ValueError(f"fix: {fix!r}, expected False, True or 'all'")
-    if fix and (mode not in _FIXES or stage != "forward"):
-        raise ValueError(f"fix: needs mode {' or '.join(_FIXES)} and stage "
-                         "'forward': other runs are no better than the call")
-    if not 0 < sample <= 1:
-        raise ValueError(f"sample: {sample}, expected more than 0, at most 1")
-    if every is not None and (every < 1 or sample != 1.0):
-        raise ValueError(f"every: {every}, expected 1 or more, and no sample")
-    if wide not in (None, "float32", "float64"):
-        raise ValueError(f"wide: {wide!r}, expected 'float32' or 'float64'")
-    if noise is not None and (mode != "add_noise" or noise <= 0):
-        raise ValueError(f"noise: {noise}, expected more than 0, and mode "
-                         "'add_noise'")
 
 
 def fuzz(model: Models = None, **options: Any) -> Fuzz:
