@@ -23,7 +23,10 @@ using perturbation::Collection;
 using perturbation::Mode;
 using perturbation::Probe;
 
-std::shared_ptr<const Standard> standard() { return Standard::load("assay"); }
+std::shared_ptr<const Standard> standard() {
+  static const auto read = Standard::load("assay");
+  return read;
+}
 
 Tensor tensor(DType dtype, Shape shape, const std::vector<float>& values) {
   Tensor made = Tensor::zeros(dtype, std::move(shape));
