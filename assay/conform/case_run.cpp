@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <utility>
 
 #include "assay/base/error.h"
 #include "assay/base/text.h"
@@ -58,14 +59,8 @@ void remove_outputs(const RunRequest& request) {
 
 }  // namespace
 
-CaseRun run_case(WorkerSet& workers, const Spec& spec, const Case& c,
-                 const std::filesystem::path& inputs,
-                 const std::filesystem::path& prefix) {
-  RunRequest request;
-  request.subject = c;
-  request.strided = strided_inputs(spec, c);
-  request.inputs = inputs.string();
-  request.outputs = prefix.string();
+CaseRun run_request(WorkerSet& workers, RunRequest request) {
+  const Case& c = request.subject;
   try {
     const Hello& hello = workers.of(1).hello();
     if (hello.modules.count(c.module) == 0)
@@ -83,6 +78,17 @@ CaseRun run_case(WorkerSet& workers, const Spec& spec, const Case& c,
     run.log = workers.of(1).start_log();
     return run;
   }
+}
+
+CaseRun run_case(WorkerSet& workers, const Spec& spec, const Case& c,
+                 const std::filesystem::path& inputs,
+                 const std::filesystem::path& prefix) {
+  RunRequest request;
+  request.subject = c;
+  request.strided = strided_inputs(spec, c);
+  request.inputs = inputs.string();
+  request.outputs = prefix.string();
+  return run_request(workers, std::move(request));
 }
 
 }  // namespace assay::conform

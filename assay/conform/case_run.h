@@ -22,9 +22,13 @@ struct CaseRun {
   std::int64_t peak_bytes = 0;
 };
 
-// Never throws for what the worker does. `inputs`: a safetensors file with an
-// absolute name. Outputs go to "<prefix>.rank<r>.safetensors"; the tensors of
-// the outcome are views of them.
+// Never throws for what the worker does. Outputs go to
+// "<request.outputs>.rank<r>.safetensors"; the tensors of the outcome are views
+// of them.
+CaseRun run_request(WorkerSet& workers, RunRequest request);
+
+// The same for a case of a spec. `inputs`: a safetensors file with an absolute
+// name. `prefix`: of its outputs.
 CaseRun run_case(WorkerSet& workers, const Spec& spec, const Case& c,
                  const std::filesystem::path& inputs,
                  const std::filesystem::path& prefix);

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "assay/base/error.h"
 #include "assay/base/hash.h"
 #include "assay/conform/report/run_fields.h"
@@ -19,12 +15,6 @@ bool is_final(Ending ending) {
          ending == Ending::kFailed || ending == Ending::kUnsupported;
 }
 
-[[noreturn]] void fail(const std::filesystem::path& path) {
-  throw Error(Code::kUnreadable,
-              fmt::format("{}: cannot be written: {}", path.string(),
-                          std::strerror(errno)));
-}
-
 }  // namespace
 
 std::string journal_key(const Manifest& golden, const Manifest& target,
@@ -33,33 +23,21 @@ std::string journal_key(const Manifest& golden, const Manifest& target,
       hash128(format_manifest(golden) + format_manifest(target) + command));
 }
 
-Journal::Journal(const std::filesystem::path& path, bool resume) : path_(path) {
-  std::error_code ignored;  // opening says why
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  if (resume) read();
-  file_ = std::fopen(path.c_str(), resume ? "ae" : "we");
-  if (!file_) fail(path_);
-  // The line that a run died in has no end.
-  if (resume && std::fputc('\n', file_) == EOF) fail(path_);
-}
+Journal::Journal(const std::filesystem::path& path, bool resume)
+    : log_(path, resume,
+           [&](const std::string& line) { read(line, path.string()); }) {}
 
-Journal::~Journal() { std::fclose(file_); }
-
-void Journal::read() {
-  std::ifstream file(path_, std::ios::binary);
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty()) continue;
-    try {
-      const Value document = parse_json(line, path_.string());
-      const RunFields fields(document, path_.string());
-      ModuleResult module;
-      module.module = fields.text("module");
-      module.tier = parse_tier(fields.text("tier"));
-      CaseResult result = read_case(fields.member("result"), module);
-      kept_[fields.text("key")] = std::move(result);
-    } catch (const Error&) {
-      continue;
-    }
+void Journal::read(const std::string& line, const std::string& origin) {
+  try {
+    const Value document = parse_json(line, origin);
+    const RunFields fields(document, origin);
+    ModuleResult module;
+    module.module = fields.text("module");
+    module.tier = parse_tier(fields.text("tier"));
+    CaseResult result = read_case(fields.member("result"), module);
+    kept_[fields.text("key")] = std::move(result);
+  } catch (const Error&) {
+    // Of another version, or cut short.
   }
 }
 
@@ -75,11 +53,7 @@ void Journal::add(const std::string& key, const CaseResult& result) {
       fmt::format(R"({{"key": "{}", "module": "{}", "tier": "{}", "result": )",
                   key, result.subject.module, to_string(result.subject.tier));
   append_case(line, RunResult(), result);
-  line += "}\n";
-  const std::lock_guard lock(mutex_);
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() ||
-      std::fflush(file_) != 0)
-    fail(path_);
+  log_.add(line + "}");
 }
 
 }  // namespace assay::conform

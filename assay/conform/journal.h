@@ -2,13 +2,12 @@
 // starts from after a run that was stopped or died.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "assay/conform/line_log.h"
 #include "assay/conform/manifest.h"
 #include "assay/conform/run_result.h"
 
@@ -25,9 +24,6 @@ class Journal {
   // Starts anew, or goes on where `resume` and a file is there: lines of
   // another version, or that were cut short, are passed over. Throws Error.
   Journal(const std::filesystem::path& path, bool resume);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
 
   // The result of that key. None that the worker ended badly in: those are
   // worth another try.
@@ -36,11 +32,9 @@ class Journal {
   void add(const std::string& key, const CaseResult& result);
 
  private:
-  void read();
-  const std::filesystem::path path_;
-  std::map<std::string, CaseResult> kept_;
-  std::mutex mutex_;
-  std::FILE* file_ = nullptr;
+  void read(const std::string& line, const std::string& origin);
+  std::map<std::string, CaseResult> kept_;  // before what fills it
+  LineLog log_;
 };
 
 }  // namespace assay::conform

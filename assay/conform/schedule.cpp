@@ -47,45 +47,31 @@ std::size_t thread_count(std::size_t jobs, const RunOptions& options) {
   return std::clamp<std::size_t>(jobs, 1, static_cast<std::size_t>(wanted));
 }
 
-// Cores that each worker may use: all of them together use the machine.
-WorkerCommand with_threads(WorkerCommand command, std::size_t workers) {
-  const std::size_t cores = std::thread::hardware_concurrency();
-  if (!std::getenv("OMP_NUM_THREADS"))
-    command.environment.emplace(
-        "OMP_NUM_THREADS",
-        std::to_string(std::max<std::size_t>(1, cores / workers)));
-  return command;
-}
-
 class Threads {
  public:
-  Threads(std::size_t count, const RunOptions& options,
-          const std::function<void(std::size_t, WorkerSet&)>& body)
-      : count_(count), options_(options), body_(body) {}
+  Threads(const Schedule& schedule,
+          const std::function<void(std::size_t, std::size_t)>& body)
+      : schedule_(schedule), body_(body) {}
 
-  void run(std::unique_ptr<WorkerSet> first) {
-    const WorkerCommand command = first->command();
-    const std::size_t number = thread_count(count_, options_);
+  void run() {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < number; ++i)
-      threads.emplace_back([this, &command] {
-        work(std::make_unique<WorkerSet>(command, options_.limits));
-      });
-    work(std::move(first));
+    for (std::size_t i = 1; i < schedule_.threads; ++i)
+      threads.emplace_back([this, i] { work(i); });
+    work(0);
     threads.clear();
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  void work(std::unique_ptr<WorkerSet> workers) {
+  void work(std::size_t thread) {
     try {
-      while (!failed_ && !stopped(options_)) {
+      while (!failed_ && !(schedule_.stop && schedule_.stop->load())) {
         const std::size_t index = next_.fetch_add(1);
-        if (index >= count_) return;
-        body_(index, *workers);
+        if (index >= schedule_.count) return;
+        body_(index, thread);
         const std::int64_t done = done_.fetch_add(1) + 1;
-        if (options_.progress)
-          options_.progress(done, static_cast<std::int64_t>(count_));
+        if (schedule_.progress)
+          schedule_.progress(done, static_cast<std::int64_t>(schedule_.count));
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);
@@ -94,9 +80,8 @@ class Threads {
     }
   }
 
-  const std::size_t count_;
-  const RunOptions& options_;
-  const std::function<void(std::size_t, WorkerSet&)>& body_;
+  const Schedule& schedule_;
+  const std::function<void(std::size_t, std::size_t)>& body_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::int64_t> done_{0};
   std::atomic<bool> failed_{false};
@@ -131,7 +116,31 @@ std::unique_ptr<WorkerSet> start_first(const std::vector<Job>& jobs,
 void for_each_job(const std::vector<Job>& jobs, const RunOptions& options,
                   std::unique_ptr<WorkerSet> first,
                   const std::function<void(std::size_t, WorkerSet&)>& body) {
-  Threads(jobs.size(), options, body).run(std::move(first));
+  const WorkerCommand command = first->command();
+  const Schedule schedule{jobs.size(), thread_count(jobs.size(), options),
+                          options.stop, options.progress};
+  // Each is touched by its own thread alone.
+  std::vector<std::unique_ptr<WorkerSet>> workers(schedule.threads);
+  workers[0] = std::move(first);
+  for_each_index(schedule, [&](std::size_t i, std::size_t thread) {
+    if (!workers[thread])
+      workers[thread] = std::make_unique<WorkerSet>(command, options.limits);
+    body(i, *workers[thread]);
+  });
+}
+
+void for_each_index(const Schedule& schedule,
+                    const std::function<void(std::size_t, std::size_t)>& body) {
+  Threads(schedule, body).run();
+}
+
+WorkerCommand with_threads(WorkerCommand command, std::size_t workers) {
+  const std::size_t cores = std::thread::hardware_concurrency();
+  if (!std::getenv("OMP_NUM_THREADS"))
+    command.environment.emplace(
+        "OMP_NUM_THREADS",
+        std::to_string(std::max<std::size_t>(1, cores / workers)));
+  return command;
 }
 
 bool stopped(const RunOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,6 +42,23 @@ std::vector<Job> make_jobs(const RunOptions& options);
 std::unique_ptr<WorkerSet> start_first(const std::vector<Job>& jobs,
                                        const RunOptions& options,
                                        const WorkerCommand& command);
+
+// Calls body(i, thread) for every i below `count` on that many threads, until
+// all are done or `stop` is set. The first exception of a body ends the others
+// after what they have in hand and is thrown here. `progress` is called from
+// any thread.
+struct Schedule {
+  std::size_t count = 0, threads = 1;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(std::int64_t done, std::int64_t total)> progress;
+};
+void for_each_index(
+    const Schedule& schedule,
+    const std::function<void(std::size_t i, std::size_t thread)>& body);
+
+// The command with the cores that each of so many workers may use: all of them
+// together use the machine.
+WorkerCommand with_threads(WorkerCommand command, std::size_t workers);
 
 // Calls body(i, workers) for every job, each thread with its own WorkerSet,
 // one of them `first`, until all are done or `stop` is set. The first

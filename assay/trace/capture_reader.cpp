@@ -189,6 +189,7 @@ class CaptureReader {
     json.members([&](std::string_view key) {
       if (key == "api") return set(json, op.api);
       if (key == "prefix") return set(json, op.prefix);
+      if (key == "autocast") return set(json, op.autocast);
       if (key == "call") {
         op.call_index = json.integer();
       } else if (key == "direction") {

@@ -71,6 +71,7 @@ struct Op {
   std::int64_t call_index = 0;
   Direction direction = Direction::kNone;
   bool recompute = false;
+  std::string autocast;      // dtype of the region around it, "" outside
   std::int32_t parent = -1;  // enclosing module's op, -1 for a root
   std::int32_t stack = -1;   // index into Trace::stacks
   std::uint32_t first_record = 0;
