@@ -35,6 +35,7 @@ std::unique_ptr<Command> make_conform_pack_command();
 std::unique_ptr<Command> make_conform_unpack_command();
 
 // The verbs of `assay precheck`.
+std::unique_ptr<Command> make_precheck_run_command();
 std::unique_ptr<Command> make_precheck_compare_command();
 
 // The verbs of `assay env`.

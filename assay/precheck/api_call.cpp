@@ -18,6 +18,12 @@ std::string_view stem(std::string_view name, std::string_view direction) {
   return name.substr(0, name.size() - direction.size());
 }
 
+// A step of an optimizer, like a module, runs operators that have entries of
+// their own.
+bool encloses_others(std::string_view prefix) {
+  return prefix == "Module" || prefix == "Cell" || prefix == "Optimizer";
+}
+
 // The part of that key, made at the end where it is new.
 Argument& part(std::vector<Argument>& parts, std::string_view key) {
   const auto found =
@@ -80,7 +86,7 @@ std::vector<ApiCall> read_calls(const Trace& trace) {
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const Op& op = trace.ops[i];
     const std::string_view name = stem(op.name, kForward);
-    if (name.empty() || op.prefix == "Module" || op.prefix == "Cell" ||
+    if (name.empty() || encloses_others(op.prefix) ||
         op.direction != Direction::kForward || op.recompute)
       continue;
     ApiCall call;

@@ -33,10 +33,11 @@ struct ApiCall {
 };
 
 // The calls of functions in execution order: operators with a forward
-// direction that are no modules, each with the backward pass of its name. A
-// trace of modules alone has none. Recomputed calls repeat others and are left
-// out. Keys of a dict that hold a dot come apart; what is replayed wrongly for
-// that does not give the recorded output, and is no match.
+// direction that are no modules and no step of an optimizer, each with the
+// backward pass of its name. A trace of modules alone has none. Recomputed
+// calls repeat others and are left out. Keys of a dict that hold a dot come
+// apart; what is replayed wrongly for that does not give the recorded output,
+// and is no match.
 std::vector<ApiCall> read_calls(const Trace& trace);
 
 }  // namespace assay::precheck
