@@ -41,7 +41,7 @@ Hello hello_of(WorkerPool& pool, const conform::WorkerCommand& command) {
   const Hello& hello = worker.workers().of(1).hello();
   if (hello.modules.count("api_call") == 0)
     throw Error(
-        Code::kUnsupported,
+        Code::kUsage,
         fmt::format("worker '{}': {} {} has no module api_call: it "
                     "cannot replay calls",
                     printable(command.text), printable(hello.implementation),
