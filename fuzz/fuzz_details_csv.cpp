@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "assay/base/error.h"
-#include "assay/precheck/details_csv.h"
+#include "assay/precheck/detail/csv.h"
 
 namespace {
 

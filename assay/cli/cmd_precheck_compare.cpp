@@ -12,9 +12,9 @@
 #include "assay/cli/comparison_reports.h"
 #include "assay/cli/exit_code.h"
 #include "assay/compare/compare.h"
-#include "assay/precheck/details_csv.h"
-#include "assay/precheck/ratio_compare.h"
-#include "assay/precheck/ratio_csv.h"
+#include "assay/precheck/detail/csv.h"
+#include "assay/precheck/ratio/compare.h"
+#include "assay/precheck/ratio/csv.h"
 
 namespace assay {
 namespace {

@@ -15,7 +15,7 @@
 #include "assay/compare/compare.h"
 #include "assay/compare/divergence.h"
 #include "assay/kernels/kernels.h"
-#include "assay/precheck/details_csv.h"
+#include "assay/precheck/detail/csv.h"
 #include "assay/precheck/report_text.h"
 #include "assay/precheck/run.h"
 

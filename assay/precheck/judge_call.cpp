@@ -14,7 +14,7 @@
 #include "assay/conform/value_shown.h"
 #include "assay/precheck/conditioning.h"
 #include "assay/precheck/judge_values.h"
-#include "assay/precheck/random_outputs.h"
+#include "assay/precheck/random/judge_random.h"
 
 namespace assay::precheck {
 namespace {

@@ -11,7 +11,7 @@
 #include "assay/core/tensor.h"
 #include "assay/metrics/standard.h"
 #include "assay/precheck/conditioning.h"
-#include "assay/precheck/detail.h"
+#include "assay/precheck/detail/detail.h"
 
 namespace assay::precheck {
 

@@ -12,7 +12,7 @@
 #include "assay/compare/comparison.h"
 #include "assay/conform/run_result.h"
 #include "assay/conform/worker.h"
-#include "assay/precheck/detail.h"
+#include "assay/precheck/detail/detail.h"
 #include "assay/precheck/plan.h"
 
 namespace assay::precheck {

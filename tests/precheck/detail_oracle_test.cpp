@@ -9,8 +9,8 @@
 #include <string>
 
 #include "assay/formats/tensor_source.h"
-#include "assay/precheck/detail.h"
-#include "assay/precheck/details_csv.h"
+#include "assay/precheck/detail/csv.h"
+#include "assay/precheck/detail/detail.h"
 
 namespace assay::precheck {
 namespace {

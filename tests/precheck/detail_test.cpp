@@ -1,6 +1,6 @@
 // Which figures a row carries, and what has none. The figures themselves:
 // detail_oracle_test.cpp.
-#include "assay/precheck/detail.h"
+#include "assay/precheck/detail/detail.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "assay/base/error.h"
 #include "assay/base/parallel.h"
 #include "assay/numerics/element.h"
-#include "assay/precheck/row_name.h"
+#include "assay/precheck/detail/row_name.h"
 
 namespace assay::precheck {
 namespace {

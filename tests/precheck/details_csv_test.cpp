@@ -1,12 +1,11 @@
 // The details csv: what msprobe writes, what people do to it, and damage.
-#include "assay/precheck/details_csv.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 
 #include "assay/base/error.h"
+#include "assay/precheck/detail/csv.h"
 
 namespace assay::precheck {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "assay/kernels/random_fill.h"
 #include "assay/numerics/element.h"
-#include "assay/precheck/random_outputs.h"
+#include "assay/precheck/random/judge_random.h"
 
 namespace assay::precheck {
 

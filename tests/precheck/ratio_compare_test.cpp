@@ -1,6 +1,4 @@
 // Two files of details: pairing, what has no counterpart, the calls' verdicts.
-#include "assay/precheck/ratio_compare.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,7 +6,8 @@
 #include <sstream>
 
 #include "assay/base/parallel.h"
-#include "assay/precheck/ratio_csv.h"
+#include "assay/precheck/ratio/compare.h"
+#include "assay/precheck/ratio/csv.h"
 #include "ratio_rows.h"
 
 namespace assay::precheck {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "assay/precheck/detail.h"
+#include "assay/precheck/detail/detail.h"
 
 namespace assay::precheck {
 

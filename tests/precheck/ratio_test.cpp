@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "assay/precheck/ratio_rules.h"
+#include "assay/precheck/ratio/rules.h"
 #include "ratio_rows.h"
 
 namespace assay::precheck {
