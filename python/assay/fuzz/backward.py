@@ -10,6 +10,7 @@ import torch
 from assay.capture.gradients import CallGradients, Edge, newest_of
 from assay.capture.leaves import arguments, results, tensors_in
 from assay.fuzz import modes
+from assay.fuzz.casts import Casts
 from assay.fuzz.trial import SPREAD_RUNS, Leaves, NotPossible, Trial
 
 Tensor = torch.Tensor
@@ -23,23 +24,32 @@ class BackwardCall:
     them again and hands them to the probes.
     """
 
-    def __init__(self, trial: Trial, args: tuple, kwargs: dict,
+    def __init__(self, trial: Trial,
                  judge: Callable[["BackwardCall"], None]) -> None:
         self.trial, self._judge = trial, judge
-        self._inputs = dict(tensors_in(arguments(args, kwargs)))
+        self._inputs: dict[str, Tensor] = {}
+        self._casts: dict[str, list[str]] = {}
         self._reset()
 
     def _reset(self) -> None:
         self.arrived: Leaves = {}  # gradients of outputs
         self.leaves: Leaves = {}  # gradients of inputs, as autograd has them
 
-    def watch(self, guard: Callable[[], Any], edges: dict[Edge, str],
-              passes: Any) -> bool:
+    def watch(self, op: str, guard: Callable[[], Any],
+              edges: dict[Edge, str], passes: Any, casts: Casts) -> bool:
         """False where no gradient will come."""
+        trial = self.trial
+        outputs = list(tensors_in(results(trial.result)))
+        if trial.regions.on:
+            self._casts = casts.join(
+                op, dict(tensors_in(arguments(trial.args, trial.kwargs))),
+                [t.grad_fn for _, t in outputs if t.grad_fn is not None],
+                edges)
+        trial.leave_graph()
+        self._inputs = dict(tensors_in(arguments(trial.args, trial.kwargs)))
         gradients = CallGradients(guard, self._reset, self._gradient,
                                   self._end, passes)
-        return gradients.watch(tensors_in(results(self.trial.result)), edges,
-                               newest_of(edges))
+        return gradients.watch(outputs, edges, newest_of(edges))
 
     def _gradient(self, role: str, path: str, gradient: Tensor) -> None:
         if role == "input":
@@ -57,8 +67,17 @@ class BackwardCall:
                   for path in self.leaves}
         return self.trial.gradients(self.arrived, wanted, wide, moved)
 
+    def _leave_out_shared(self, judged: modes.Judged) -> None:
+        for path, calls in self._casts.items():
+            if len(calls) > 1:
+                judged.probe(path).incomplete(
+                    "shared_cast", f"{len(calls)} calls use one cast of it, "
+                    "which autocast keeps: the sum of their gradients comes")
+                judged.leaves.pop(path, None)
+
     def repeat(self, judged: modes.Judged) -> None:
         self._demand_inputs()
+        self._leave_out_shared(judged)
         for probe, _, found, again in judged.pairs(self._again(False)):
             probe.repeated(modes.host(found), modes.host(again))
 
@@ -69,6 +88,7 @@ class BackwardCall:
             raise NotPossible("it draws random numbers: mode 'repeat' checks "
                               "it")
         trial.demand_wider()
+        self._leave_out_shared(judged)
         base = self._again(True)
         spread = functools.lru_cache(None)(lambda: [
             self._again(True, trial.mover(run)) for run in range(SPREAD_RUNS)])

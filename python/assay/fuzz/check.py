@@ -24,6 +24,7 @@ from assay.capture.passes import Passes
 from assay.capture.ranks import rank
 from assay.fuzz import modes, names, values
 from assay.fuzz.backward import BackwardCall
+from assay.fuzz.casts import Casts
 from assay.fuzz.options import check_options
 from assay.fuzz.trial import NotPossible, Trial, why_not_plain
 from assay.fuzz.watcher import FuzzMode, ModulePath
@@ -91,6 +92,7 @@ class Fuzz(contextlib.ContextDecorator):
         self._moves: dict[str, bool] = {}
         self._faults = 0
         self._passes = Passes(self.guarded)
+        self._casts = Casts()
         self._mode: Optional[FuzzMode] = None
         self._modules: Optional[ModulePath] = None
         self._told_of_unseen = False
@@ -267,7 +269,7 @@ class Fuzz(contextlib.ContextDecorator):
                 "calls are looked at", "incomplete"))
             return None
         if self.stage == "backward":
-            self._await(trial, stem, args, kwargs, edges)
+            self._await(trial, stem, edges)
             return None
         op = f"{stem}.forward"
         judged = modes.Judged(self._rows, op, trial,
@@ -339,8 +341,7 @@ class Fuzz(contextlib.ContextDecorator):
             probe.note("fix", "replaced by what it is held to")
         return replaced
 
-    def _await(self, trial: Trial, stem: str, args: tuple, kwargs: dict,
-               edges: dict) -> None:
+    def _await(self, trial: Trial, stem: str, edges: dict) -> None:
         """Looks at the call once its gradients have come."""
         module, api = self._module(), stem.rpartition(".")[0]
         op = f"{stem}.backward"
@@ -351,8 +352,9 @@ class Fuzz(contextlib.ContextDecorator):
                 self._keep(judged, op, api, module)
 
         if edges:
-            BackwardCall(trial, args, kwargs, judge).watch(
-                functools.partial(self.guarded, op), edges, self._passes)
+            BackwardCall(trial, judge).watch(
+                op, functools.partial(self.guarded, op), edges, self._passes,
+                self._casts)
 
     # -- what went wrong
 

@@ -15,6 +15,9 @@ _EFFECTS = frozenset("""
     _make_subclass _make_wrapper_subclass as_subclass _assert_async
     storage_type _to_dense _typed_storage _reduce_ex_internal
     """.split())
+# By the numbers they are given, anywhere in the storage.
+_BESIDE = frozenset(("as_strided", "as_strided_copy", "as_strided_scatter",
+                     "_reshape_alias"))
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                 "broadcast_object", "barrier")
 # They keep statistics or state in their arguments.
@@ -28,6 +31,8 @@ def why_not(prefix: str, api: str) -> Optional[str]:
     bare = last.strip("_")
     if last in _UNDEFINED or bare in _UNDEFINED:
         return "memory that nothing has written"
+    if bare in _BESIDE or last in _BESIDE:
+        return "it reads memory beside its argument"
     if last in _EFFECTS:
         return "it does more than compute its result"
     if bare.startswith(_COLLECTIVES) or "c10d" in prefix:

@@ -70,6 +70,9 @@ class Trial:
                 args, kwargs, values.changed_tensors(self._copier()))
         self.inputs = (given if not writes else [
             t for _, t in tensors_in(arguments(self.args, self.kwargs))])
+        # Kernels of others may write to memory that no version counts.
+        self._kept = [(t, values.copied(t)) for t in given] if (
+            foreign and not writes) else []
         self.drew = False
         self.result: Any = None
         self._end: list[Any] = []
@@ -96,7 +99,22 @@ class Trial:
                 self.narrow = dtype
 
     def written_unannounced(self) -> bool:
-        return not self.writes and self.outdated()
+        kept, self._kept = self._kept, []
+        return not self.writes and (self.outdated() or not all(
+            _same_bits(tensor, before) for tensor, before in kept))
+
+    def leave_graph(self) -> None:
+        """Keeps what it was given without the graph that it is of: a hook on
+        a node of the graph that holds a tensor of it keeps both for ever."""
+        self.result = None
+        if self.writes:  # its gradients are not computed again
+            self.tensors, self.versions = [], []
+        self.args, self.kwargs = values.mapped_call(
+            self.args, self.kwargs, values.changed_tensors(_leaf_of))
+        if not self.writes:
+            self.tensors = [t for _, t in tensors_in(
+                arguments(self.args, self.kwargs))]
+        self.inputs = self.tensors
 
     @staticmethod
     def leaves_of(result: Any) -> Leaves:
@@ -114,7 +132,8 @@ class Trial:
             self.generators.put(now)
 
     def _called(self, args: tuple, kwargs: dict, grad: bool) -> Any:
-        with self._as_then(), torch.set_grad_enabled(grad):
+        with self._as_then(), torch.set_grad_enabled(grad), \
+                _saving_for_itself(grad):
             result = self.func(*args, **kwargs)
         return args[0] if result is None and args else result
 
@@ -278,6 +297,44 @@ class Trial:
     def outdated(self) -> bool:
         """Whether an input was written to since the call."""
         return [_version(t) for t in self.tensors] != self.versions
+
+
+@contextlib.contextmanager
+def _saving_for_itself(grad: bool) -> Iterator[None]:
+    """What a call saves for a backward pass is its own: checkpointing and
+    offloading count what the training saves."""
+    hooks = None
+    if grad:
+        hooks = torch.autograd.graph.saved_tensors_hooks(Tensor.detach,
+                                                         Tensor.detach)
+        try:
+            hooks.__enter__()
+        except RuntimeError:  # hooks are forbidden: so there are none
+            hooks = None
+    try:
+        yield
+    finally:
+        if hooks is not None:
+            hooks.__exit__()
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _leaf_of(tensor: Tensor) -> Tensor:
+    """The same memory and version counter, of no graph."""
+    return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    """As bytes where torch can see them so, else by values."""
+    try:
+        return torch.equal(a.detach().contiguous().view(torch.uint8),
+                           b.contiguous().view(torch.uint8))
+    except RuntimeError:  # no dimension, or of less than a byte
+        a, b = a.detach(), b.detach()
+        return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def _version(tensor: Tensor) -> int:
