@@ -187,7 +187,9 @@ class Comparison(Judged):
     standard: str
     warnings: tuple[str, ...]
     seconds: float = dataclasses.field(compare=False)
-    text: str = dataclasses.field(compare=False)  # as `assay compare` prints
+    text: str = dataclasses.field(compare=False)  # as the command prints
+    # The csv of a pre-check's figures; None of other comparisons.
+    details: str | None = dataclasses.field(default=None, compare=False)
 
     @classmethod
     def of(cls, document: Mapping[str, Any], text: str = "") -> Comparison:

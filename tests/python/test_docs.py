@@ -35,7 +35,10 @@ def test_command_runs(line, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     environment = {**os.environ, "ASSAY_PYTHON": sys.executable,
-                   "PATH": f"{ASSAY.parent}:{os.environ['PATH']}"}
+                   # Whose python3 has torch, as that of a training's has.
+                   "PATH": os.pathsep.join([
+                       str(ASSAY.parent), os.path.dirname(sys.executable),
+                       os.environ["PATH"]])}
     result = subprocess.run(["bash", "-c", line], cwd=tmp_path, text=True,
                             capture_output=True, env=environment, timeout=120)
     assert result.returncode in (0, 1), (
@@ -82,6 +85,7 @@ batch, optimizer = golden.view(3, 2), torch.optim.AdamW(model.parameters())
 @pytest.mark.parametrize("document", PYTHON)
 def test_the_python_of_a_document_runs(document, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     text = (ROOT / document).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```(?:\n+(?:prints\n+)?"
                         r"```text\n(.*?)^```)?", text, re.M | re.S)

@@ -4,8 +4,9 @@
     assay.env.snapshot("env.json", args=args)
     with assay.env.record_random("random.json"): train()
     for batch in assay.env.watch_data(loader, "data.json"): ...
+    assay.env.diff("cuda.json", "npu.json")     # a Comparison
 
-Each writes a snapshot with the sections that it knows, and the switches,
+Each but the last writes a snapshot with the sections that it knows, and the switches,
 variables and versions of the process. docs/environment.md.
 """
 
@@ -16,6 +17,7 @@ import importlib
 # Where each name is; torch and assay._core are imported by those that need
 # them, for `python -m assay.env` runs where neither is.
 _HOMES = {
+    "diff": "assay.env.compared",
     "record_init": "assay.env.init",
     "record_random": "assay.env.draws",
     "snapshot": "assay.env.document",
