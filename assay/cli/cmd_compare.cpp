@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "assay/base/clock.h"
 #include "assay/base/error.h"
 #include "assay/cli/commands.h"
 #include "assay/cli/comparison_reports.h"

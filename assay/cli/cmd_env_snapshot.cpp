@@ -1,9 +1,8 @@
 // `assay env snapshot`: what a training runs with, in one file.
-#include <chrono>
-#include <ctime>
 #include <filesystem>
 
 #include "assay/base/atomic_file.h"
+#include "assay/base/clock.h"
 #include "assay/base/error.h"
 #include "assay/base/text.h"
 #include "assay/base/text_out.h"
@@ -23,15 +22,6 @@ namespace assay {
 namespace {
 
 using env::Section;
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 class EnvSnapshotCommand : public Command {
  public:
@@ -92,7 +82,7 @@ class EnvSnapshotCommand : public Command {
     for (const std::string& path : scripts_) add_script(path, made);
     if (!command_.empty())
       add_options(env::command_options(command_, "command line"), made);
-    made.taken = now_text();
+    made.taken = utc_time();
     env::hide_secrets(made);
     write(made);
     return kExitMatch;

@@ -11,6 +11,7 @@
 #include "assay/compare/row_judge.h"
 #include "assay/compare/schedule.h"
 #include "assay/compare/undefined_memory.h"
+#include "assay/metrics/judgement.h"
 
 namespace assay {
 namespace {
@@ -49,23 +50,6 @@ RowSide take_side(Trace& trace, Record& record) {
   side.digest = std::move(record.digest);
   side.value = record.value;
   return side;
-}
-
-Verdict worse(Verdict a, Verdict b) {
-  const auto rank = [](Verdict verdict) {
-    switch (verdict) {
-      case Verdict::kMismatch:
-        return 3;
-      case Verdict::kIncomplete:
-        return 2;
-      case Verdict::kMatch:
-        return 1;
-      case Verdict::kEmpty:
-        return 0;
-    }
-    return 2;
-  };
-  return rank(a) >= rank(b) ? a : b;
 }
 
 // Rows are large. Huge pages take a tenth of the page faults, and clearing

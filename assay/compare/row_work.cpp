@@ -58,14 +58,6 @@ bool RowWork::settled_by_contract() {
   return true;
 }
 
-Reason make_reason(std::string_view criterion, std::string text, bool note) {
-  Reason reason;
-  reason.criterion = criterion;
-  reason.text = std::move(text);
-  reason.note = note;
-  return reason;
-}
-
 std::string shown(const std::string& value) {
   std::string text = printable(
       std::string_view(value).substr(0, std::min(value.size(), kMaxValueText)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assay/compare/row_judge.h"
+#include "assay/metrics/judgement.h"
 
 namespace assay {
 
@@ -26,9 +27,6 @@ struct RowWork {
   // settle the verdict.
   bool settled_by_contract();
 };
-
-Reason make_reason(std::string_view criterion, std::string text,
-                   bool note = false);
 
 // The beginning of a value, which may be a whole dictionary, for a reason.
 std::string shown(const std::string& value);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/parallel.h"
+#include "assay/metrics/judgement.h"
 #include "assay/numerics/element.h"
 
 namespace assay {
@@ -47,14 +48,6 @@ bool narrow_exactly(Tensor& tensor, DType dtype) {
   });
   if (exact) tensor = std::move(out);
   return exact;
-}
-
-Reason make_reason(std::string_view criterion, std::string text, bool note) {
-  Reason reason;
-  reason.criterion = criterion;
-  reason.text = std::move(text);
-  reason.note = note;
-  return reason;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "assay/conform/case_log.h"
 
-#include <ctime>
 #include <system_error>
 
 #include "assay/base/atomic_file.h"
@@ -18,15 +17,6 @@ std::string keep_log(const std::filesystem::path& folder, const Case& c,
   file.write(text);
   file.commit();
   return path.string();
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
 }
 
 }  // namespace assay::conform

@@ -13,7 +13,4 @@ namespace assay::conform {
 std::string keep_log(const std::filesystem::path& folder, const Case& c,
                      const std::string& side, const std::string& text);
 
-// "2026-11-30T01:02:03Z"
-std::string utc_now();
-
 }  // namespace assay::conform

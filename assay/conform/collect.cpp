@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "assay/base/clock.h"
 #include "assay/base/error.h"
 #include "assay/conform/case_log.h"
 #include "assay/conform/case_run.h"
@@ -96,7 +97,7 @@ class Collector {
     remove(run);
     manifest.seconds = run.seconds;
     manifest.peak_bytes = run.peak_bytes;
-    manifest.collected = utc_now();
+    manifest.collected = utc_time();
     writer_.put(manifest);
     const std::lock_guard lock(mutex_);
     ++result_.made;

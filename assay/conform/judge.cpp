@@ -9,6 +9,7 @@
 #include "assay/conform/judge_outputs.h"
 #include "assay/conform/judge_tensor.h"
 #include "assay/conform/value_shown.h"
+#include "assay/metrics/judgement.h"
 
 namespace assay::conform {
 namespace {
@@ -62,20 +63,6 @@ void judge_refusals(const Outcome& golden, const Outcome& target,
            fmt::format("the {} refuses what the {} computed: {}",
                        golden.refused() ? "golden" : "target",
                        golden.refused() ? "target" : "golden", shown(refuser)));
-}
-
-int severity(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kMismatch:
-      return 3;
-    case Verdict::kIncomplete:
-      return 2;
-    case Verdict::kMatch:
-      return 1;
-    case Verdict::kEmpty:
-      return 0;
-  }
-  return 2;
 }
 
 // The contract and the second run are no evidence of numbers: where every

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "assay/base/clock.h"
 #include "assay/base/error.h"
 #include "assay/conform/case_log.h"
 #include "assay/conform/case_run.h"
@@ -189,7 +190,7 @@ RunResult run(const RunOptions& options, const WorkerCommand& target,
               const TargetOptions& where) {
   const auto start = std::chrono::steady_clock::now();
   RunResult result;
-  result.began = utc_now();
+  result.began = utc_time();
   result.command = where.command;
   result.store = where.goldens.string();
   const std::vector<Job> jobs = make_jobs(options);

@@ -8,30 +8,13 @@
 #include "assay/base/text.h"
 #include "assay/compare/divergence.h"
 #include "assay/compare/summary.h"
+#include "assay/metrics/judgement.h"
 
 namespace assay::precheck {
 namespace {
 
-Reason note(std::string criterion, std::string text) {
-  Reason reason;
-  reason.criterion = std::move(criterion);
-  reason.text = std::move(text);
-  reason.note = true;
-  return reason;
-}
-
-int severity(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kMismatch:
-      return 3;
-    case Verdict::kIncomplete:
-      return 2;
-    case Verdict::kMatch:
-      return 1;
-    case Verdict::kEmpty:
-      break;
-  }
-  return 0;
+Reason note(std::string_view criterion, std::string text) {
+  return make_reason(criterion, std::move(text), true);
 }
 
 class Assembler {

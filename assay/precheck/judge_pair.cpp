@@ -5,19 +5,12 @@
 
 #include "assay/base/parallel.h"
 #include "assay/compare/single_pair.h"
+#include "assay/metrics/judgement.h"
 #include "assay/metrics/pattern.h"
 #include "assay/numerics/element.h"
 
 namespace assay::precheck {
 namespace {
-
-Reason reason_of(std::string criterion, std::string text, bool note) {
-  Reason reason;
-  reason.criterion = std::move(criterion);
-  reason.text = std::move(text);
-  reason.note = note;
-  return reason;
-}
 
 class PairJudge {
  public:
@@ -105,7 +98,7 @@ class PairJudge {
     if (!detail.message.empty()) text += ": " + detail.message;
     for (Reason& reason : row.reasons) reason.note = true;
     row.reasons.insert(row.reasons.begin(),
-                       reason_of("msprobe_status", std::move(text), passes));
+                       make_reason("msprobe_status", std::move(text), passes));
   }
 
   const Standard& standard_;
@@ -148,7 +141,8 @@ JudgedRow decided(std::string name, bool backward, bool is_tensor,
   row.verdict = verdict;
   if (verdict == Verdict::kMismatch) row.origin = Origin::kBorn;
   const bool note = verdict == Verdict::kMatch || verdict == Verdict::kEmpty;
-  row.reasons.push_back(reason_of(std::move(criterion), std::move(text), note));
+  row.reasons.push_back(
+      make_reason(std::move(criterion), std::move(text), note));
   return judged;
 }
 

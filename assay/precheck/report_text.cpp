@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/base/text.h"
+#include "assay/metrics/judgement.h"
 #include "assay/report/display.h"
 #include "assay/report/row_view.h"
 #include "assay/report/terminal.h"
@@ -16,20 +17,6 @@
 
 namespace assay::precheck {
 namespace {
-
-int severity(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kMismatch:
-      return 3;
-    case Verdict::kIncomplete:
-      return 2;
-    case Verdict::kMatch:
-      return 1;
-    case Verdict::kEmpty:
-      break;
-  }
-  return 0;
-}
 
 // Of one API: its signatures by verdict, and the worst row of all.
 struct ApiLine {

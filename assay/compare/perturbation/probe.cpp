@@ -10,6 +10,7 @@
 #include "assay/compare/determinism/same_bits.h"
 #include "assay/compare/perturbation/boundary.h"
 #include "assay/compare/perturbation/figures.h"
+#include "assay/metrics/judgement.h"
 
 namespace assay::perturbation {
 namespace {
@@ -28,14 +29,6 @@ SideFacts facts_of(const TensorView& view) {
 TensorStatistics measured(const SideStats& side, std::int64_t count) {
   if (side.nan + side.pos_inf + side.neg_inf >= count) return {};
   return {side.max, side.min, side.mean, side.l2};
-}
-
-Reason reason_of(std::string criterion, std::string text, bool note) {
-  Reason reason;
-  reason.criterion = std::move(criterion);
-  reason.text = std::move(text);
-  reason.note = note;
-  return reason;
 }
 
 }  // namespace
@@ -83,11 +76,11 @@ void Probe::incomplete(const std::string& criterion, std::string why) {
   row_.origin = Origin::kNone;
   for (Reason& reason : row_.reasons) reason.note = true;
   row_.reasons.insert(row_.reasons.begin(),
-                      reason_of(criterion, std::move(why), false));
+                      make_reason(criterion, std::move(why), false));
 }
 
 void Probe::note(const std::string& criterion, std::string text) {
-  row_.reasons.push_back(reason_of(criterion, std::move(text), true));
+  row_.reasons.push_back(make_reason(criterion, std::move(text), true));
 }
 
 bool Probe::same_contract(const TensorView& golden, const TensorView& target) {
@@ -199,11 +192,12 @@ bool Probe::answered(const Answers& answers, const TensorView& perturbed) {
   row_.origin = Origin::kBorn;
   row_.reasons.insert(
       row_.reasons.begin(),
-      reason_of("stale",
-                fmt::format("does not answer to its inputs: {} of {} elements "
-                            "that move by more than 4 ulp in {} keep every bit",
-                            stillness.still, stillness.must_move, wide_),
-                false));
+      make_reason(
+          "stale",
+          fmt::format("does not answer to its inputs: {} of {} elements "
+                      "that move by more than 4 ulp in {} keep every bit",
+                      stillness.still, stillness.must_move, wide_),
+          false));
   exact_ = true;  // no rounding of inputs excuses it
   return true;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/metrics/judgement.h"
 #include "assay/precheck/ratio/rules.h"
 
 namespace assay::precheck {
@@ -48,12 +49,6 @@ class RatioFindings {
   }
 
  private:
-  // Mismatch before incomplete before match.
-  static Verdict worse(Verdict a, Verdict b) {
-    for (const Verdict v : {Verdict::kMismatch, Verdict::kIncomplete})
-      if (a == v || b == v) return v;
-    return b;
-  }
   static void append(std::vector<Reason>& to, std::vector<Reason>& from) {
     for (Reason& reason : from) to.push_back(std::move(reason));
   }

@@ -12,7 +12,4 @@ namespace assay {
 // gets "#2", "#3": entries are told apart by name.
 HistoryRun history_of(const Comparison& comparison, std::string began);
 
-// "2026-11-30T01:02:03Z", `seconds` before now.
-std::string utc_time(double seconds_ago = 0);
-
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "assay/base/clock.h"
 #include "assay/base/error.h"
 #include "assay/report/history/database.h"
 #include "assay/report/history/history_of_comparison.h"
