@@ -12,6 +12,8 @@ build/release/bin/bench_stats "$table"
 "$python" bench/bench_compare.py build/release/bin/assay "$table" "$work" "$@"
 "$python" bench/te/bench_te.py build/release/bin/bench_te "$table"
 "$python" bench/capture/bench_capture.py build/release/python "$table" "$work"
+"$python" bench/precheck/bench_precheck.py build/release/python "$table" "$work"
+"$python" bench/precheck/bench_ratio.py "$table"
 "$python" bench/fuzz/bench_fuzz.py build/release/python "$table"
 tools/mpirun.sh 2 build/release/bin/bench_overlap "$table"
 echo

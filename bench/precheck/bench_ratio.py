@@ -7,8 +7,10 @@ a whole process, with both of msprobe's files written; msprobe, as the call of
 its function in a process that has imported it already. Its join is quadratic:
 it gets fewer rows, and rates are compared.
 
-    build/venv-bench/bin/python bench/precheck/bench_ratio.py [--rows N]
-        [--peer-rows N]
+    build/venv-bench/bin/python bench/precheck/bench_ratio.py [TABLE.tsv]
+        [--rows N] [--peer-rows N]
+
+Appends lines to the table given: name, ours, peer, ratio, goal, ok|short.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import csv
 import io
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -57,7 +60,7 @@ def write_details(path, rows, seed):
 
 
 def ours(folder, repeats):
-    best = float("inf")
+    seconds = []
     for _ in range(repeats):
         began = time.perf_counter()
         done = subprocess.run(
@@ -65,10 +68,10 @@ def ours(folder, repeats):
              f"{folder}/reference.csv", "--quiet", "--details",
              f"{folder}/details.csv", "--result", f"{folder}/result.csv"],
             stdout=subprocess.DEVNULL, check=False)
-        best = min(best, time.perf_counter() - began)
+        seconds.append(time.perf_counter() - began)
         if done.returncode not in (0, 1):
             sys.exit(f"assay precheck compare: exit {done.returncode}")
-    return best
+    return statistics.median(seconds)
 
 
 def msprobe(folder):
@@ -93,6 +96,7 @@ def in_folder(rows, measure):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("table", nargs="?")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--peer-rows", type=int, default=2_000)
     parser.add_argument("--repeats", type=int, default=3)
@@ -110,6 +114,19 @@ def main():
           f"  {theirs:9.0f} rows/s")
     print(f"ratio {rate / theirs:.0f} ({few / theirs:.0f} at "
           f"{args.peer_rows} rows)")
+    if args.table:
+        add(args.table, f"precheck compare, {args.rows:,} rows, seconds",
+            f"{args.rows / rate:.2f} s", "-", args.rows / rate, "<= 2",
+            args.rows / rate <= 2)
+        add(args.table, "precheck compare, rows/s against msprobe",
+            f"{rate:.3g}", f"{theirs:.3g}", rate / theirs, ">= 20",
+            rate / theirs >= 20)
+
+
+def add(table, name, ours, peer, ratio, goal, good):
+    with open(table, "a", encoding="utf-8") as out:
+        out.write("\t".join([name, ours, peer, f"{ratio:.3g}", goal,
+                             "ok" if good else "short"]) + "\n")
 
 
 if __name__ == "__main__":
