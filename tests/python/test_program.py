@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,12 @@ def test_the_planted_operator_is_named_and_no_other(faulty):
     assert {row.name.rsplit(".", 3)[0]
             for row in faulty.of_verdict("mismatch")} == {"Functional.gelu.0"}
     assert "Functional.gelu" in repr(faulty)
+
+
+def test_the_guide_shows_what_it_prints(faulty):
+    guide = (ROOT / "docs/migration.md").read_text()
+    shown, = re.findall(r"```text\n(.*?)```", guide, re.S)
+    assert shown in faulty.text
 
 
 def test_only_what_was_asked_for_is_replayed(faulty, healthy):
