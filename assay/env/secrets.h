@@ -12,11 +12,17 @@ namespace assay::env {
 // the same mark, and too little of it is there to find the secret by.
 std::string secret_mark(std::string_view secret);
 
-// Whether a value of this name is a secret whatever it looks like: its words
-// (between '_', '-', '.') have PASSWORD, SECRET, CREDENTIAL ... among them, or
-// end with TOKEN or KEY. Settings of models are none: num_key_value_heads,
-// eos_token_id.
+bool is_mark(std::string_view value);
+
+// Whether a value of this name is a secret whatever it looks like: PASSWORD,
+// SECRET, CREDENTIAL ... are somewhere in it, or its last word (between '_',
+// '-', '.') ends with TOKEN, or is KEY, PASS, PWD. Settings of models are none:
+// num_key_value_heads, eos_token_id.
 bool names_a_secret(std::string_view key);
+
+// The same, but that what is a setting by its look ("<pad>", a short number) is
+// none under a name that may be of a setting: pad_token.
+bool is_secret(std::string_view key, std::string_view value);
 
 // `value` of the variable or option `key` as it may be written. Besides what
 // names_a_secret(key) says: credentials and signatures in URLs, "password=..."

@@ -60,6 +60,60 @@ TEST(Secrets, InsideOfValues) {
   EXPECT_EQ(shown("tcp://10.0.0.1:6000"), "tcp://10.0.0.1:6000");
 }
 
+TEST(Secrets, EverySpellingIsHiddenOnceForAll) {
+  // Each has "SEKRET" in what must go, and "kept" in what may stay.
+  const std::pair<const char*, const char*> cases[] = {
+      {"A", "--api-key SEKRETabc --lr kept"},
+      {"A", "--api-key 'SEKRET a' --lr kept"},
+      {"A", "run --db.password SEKRET,1;2 kept"},
+      {"A", "Authorization: Bearer SEKRETabc"},
+      {"A", "authorization: basic SEKRETabc kept"},
+      {"A", "kept bearer SEKRETabc"},
+      {"PGPASSWORD", "SEKRETabc"},
+      {"DB_PASS", "SEKRETabc"},
+      {"hfToken", "SEKRETabc"},
+      {"awssecretaccesskey", "SEKRETabc"},
+      {"db.passwords", "SEKRETabc"},
+      {"A", "password='a SEKRET;b SEKRET' kept"},
+      {"A", "password=a,SEKRETb kept"},
+      {"A", "password=a&SEKRETb&kept=1"},
+      {"A", "token = SEKRETabc\nkept"},
+      {"A", "{\"a\": {\"api_key\": \"x SEKRET y\"}, \"b\": \"kept\"}"},
+      {"A", "User Id=kept;Password=SEKRETabc;"},
+      {"A", "AccountKey=SEKRETabc==;kept=1"},
+      {"A", "curl -u kept:SEKRET http://kept"},
+      {"A", "postgres://u:SEKRET/x@kept/db"},
+      {"A", "[hf_SEKRETabcdefghijkl0123456789]"},
+      {"A", "x|ghp_SEKRETabcdefghijkl0123456789|kept"},
+      {"A", "AIzaSEKRETabcdefghijklmnopqrstuvwxyz01234"},
+      {"A", "ASIASEKRETABCDEFGH01"},
+      {"A", "xapp-SEKRET-abcdefghijkl1"},
+      {"A", "nvapi-SEKRETabcdefghijkl1"},
+      {"A",
+       "kept -----BEGIN RSA PRIVATE KEY-----\nSEKRET\n"
+       "-----END RSA PRIVATE KEY----- kept"},
+      {"A", "-----BEGIN KEY-----\nSEKRET"},
+  };
+  for (const auto& [key, value] : cases) {
+    const std::string shown = without_secrets(key, value);
+    EXPECT_THAT(shown, Not(HasSubstr("SEKRET"))) << value;
+    EXPECT_THAT(shown, HasSubstr("#secret:")) << value;
+    EXPECT_EQ(shown.find("kept") != shown.npos,
+              std::string(value).find("kept") != std::string::npos)
+        << shown;
+    EXPECT_EQ(without_secrets(key, shown), shown);
+  }
+}
+
+TEST(Secrets, TextsWithoutAnyStay) {
+  for (const char* text :
+       {"--tokenizer-model a.model --seq-length 4096", "http://h:8080/a@b",
+        "train_tokens=300000000000", "pad_token: <pad>", "basic training",
+        "/data/sk-learn-experiments-of-us/x", "a, b; c & d (e) [f]", "key: 1",
+        "eos_token=true", "--user me", "forward:backward", "=", ":", "-", "--"})
+    EXPECT_EQ(without_secrets("A", text), text);
+}
+
 TEST(Secrets, AMarkComparesAndStaysItself) {
   const std::string mark = secret_mark("one");
   EXPECT_EQ(mark, secret_mark("one"));
