@@ -151,7 +151,17 @@ class Options {
             line > 0 ? source_ + ":" + std::to_string(line) : source_};
   }
   void set(const std::string& key, Value value) {
-    options_[key] = std::move(value);
+    // Most programs take the last; some take all.
+    const auto [place, first] = options_.emplace(key, value);
+    if (first) return;
+    if (place->second.text != value.text) {
+      Value& before = options_[key + ".before"];
+      before.kind =
+          place->second.kind == Kind::kUnknown ? Kind::kUnknown : Kind::kText;
+      before.text += (before.text.empty() ? "" : " ") + place->second.text;
+      before.from = place->second.from;
+    }
+    place->second = std::move(value);
   }
 
   const std::vector<CommandWord>& words_;

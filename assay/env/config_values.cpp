@@ -49,7 +49,15 @@ void ConfigValues::refuse(const std::string& what, int line) const {
 void ConfigValues::add(std::string_view key, Value value, int line) {
   if (values_.size() >= kMostValues) refuse("more than 100,000 values", line);
   value.from = line > 0 ? name_ + ":" + std::to_string(line) : name_;
-  values_[normalised_key(key)] = std::move(value);
+  // Keys that differ in case alone are two; one that stands twice is the last.
+  std::string name = normalised_key(key);
+  const std::string written(key);
+  for (int i = 2;; ++i) {
+    const auto [place, first] = written_.emplace(name, written);
+    if (first || place->second == written) break;
+    name = normalised_key(key) + "#" + std::to_string(i);
+  }
+  values_[name] = std::move(value);
 }
 
 std::string under(std::string_view parent, std::string_view key) {

@@ -21,6 +21,7 @@ class ConfigValues {
   [[noreturn]] void refuse(const std::string& what, int line = 0) const;
 
  private:
+  std::map<std::string, std::string> written_;  // by key, as it stands
   std::map<std::string, Value> values_;
   std::string source_, name_;
 };

@@ -77,8 +77,12 @@ void read_yaml_config(std::string_view text, ConfigValues& values) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     YamlConfig reader(values);
-    for (const YAML::Node& document : documents)
-      if (!document.IsNull()) reader.value(document, "", 0);
+    std::size_t number = 0;
+    for (const YAML::Node& document : documents) {
+      if (document.IsNull()) continue;
+      reader.value(document,
+                   ++number == 1 ? "" : "document" + std::to_string(number), 0);
+    }
   } catch (const YAML::Exception& error) {
     values.refuse("no YAML: " + error.msg, error.mark.line + 1);
   }

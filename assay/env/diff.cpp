@@ -64,6 +64,19 @@ void add_gap(const DiffSides& sides, Section section, DiffRows& rows) {
   rows.add(section, "collected", std::move(row));
 }
 
+// Asked for, and had by neither side.
+void add_gap_of_both(const DiffSides& sides, Section section, DiffRows& rows) {
+  const auto& golden = sides.golden[section].missing;
+  const auto& target = sides.target[section].missing;
+  if (golden.empty() && target.empty()) return;
+  const Value none{Kind::kUnknown, "not collected", ""};
+  Row row = value_row(&none, &none);
+  judge(row, Verdict::kIncomplete, kNotCollected,
+        std::string(to_string(section)) + " not compared, neither side has " +
+            "them: " + joined(golden.empty() ? target : golden));
+  rows.add(section, "collected", std::move(row));
+}
+
 // What a side knows that it has not read.
 void add_left_out(const DiffSides& sides, Section section, DiffRows& rows) {
   const auto& golden = sides.golden[section].missing;
@@ -80,26 +93,13 @@ void add_left_out(const DiffSides& sides, Section section, DiffRows& rows) {
 void add_section(const DiffSides& sides, Section section, DiffRows& rows) {
   const bool golden = has_anything(sides.golden, section);
   const bool target = has_anything(sides.target, section);
-  if (!golden && !target) return;  // warn_of_gaps() says so
+  if (!golden && !target) return add_gap_of_both(sides, section, rows);
   if (golden != target) return add_gap(sides, section, rows);
   add_left_out(sides, section, rows);
   diff_values(sides, section, rows);
   if (section == Section::kWeights) diff_weights(sides, rows);
   if (section == Section::kData) diff_batches(sides, rows);
   if (section == Section::kRandom) diff_draws(sides, rows);
-}
-
-// Sections that both sides tried to have and neither has.
-void warn_of_gaps(const DiffSides& sides, Section section, Comparison& result) {
-  if (has_anything(sides.golden, section) ||
-      has_anything(sides.target, section))
-    return;
-  const auto& golden = sides.golden[section].missing;
-  const auto& target = sides.target[section].missing;
-  if (golden.empty() && target.empty()) return;
-  result.warnings.push_back(std::string(to_string(section)) +
-                            " not compared, neither side has them: " +
-                            joined(golden.empty() ? target : golden));
 }
 
 void set_first(Comparison& result) {
@@ -205,7 +205,6 @@ Comparison diff_snapshots(const Snapshot& golden, const Snapshot& target,
     const auto section = static_cast<Section>(i);
     if (!rows.wanted(section)) continue;
     add_section(sides, section, rows);
-    warn_of_gaps(sides, section, result);
   }
   rows.finish(result);
   summarise(result);

@@ -32,6 +32,9 @@ constexpr std::array<std::string_view, 6> kFollowed = {"then", "else", "do",
                                                        "!",    "time", "elif"};
 constexpr std::array<std::string_view, 5> kDeclare = {
     "export", "declare", "typeset", "local", "readonly"};
+// Commands that assign to the variables they name.
+constexpr std::array<std::string_view, 6> kAssigning = {
+    "read", "mapfile", "readarray", "printf", "getopts", "let"};
 // Commands before the one that matters.
 constexpr std::array<std::string_view, 6> kPrefixes = {
     "exec", "nohup", "env", "command", "sudo", "numactl"};
@@ -79,6 +82,11 @@ class ScriptReader {
   }
 
   void separator(const std::string& text) {
+    // name () { ... }
+    if (text == ")" && opened_ && !last_word_.empty())
+      functions_.insert(last_word_);
+    opened_ = text == "(";
+    if (!opened_) last_word_.clear();
     if (text == "(") ++parentheses_;
     if (text == ")" && parentheses_ > 0) --parentheses_;
     chained_ = text == "&&" || text == "||" || text == "|";
@@ -87,8 +95,27 @@ class ScriptReader {
   // Whether what stands here may be left out when the script runs.
   bool in_branch() const { return depth_ > 0 || parentheses_ > 0 || chained_; }
 
+  static bool is_plain(const ShellWord& word, std::string_view text) {
+    return !word.quoted && word.parts.size() == 1 && word.parts[0].text == text;
+  }
+
+  void assign(const Assignment& one) {
+    if (depth_ > 0) in_blocks_.insert(one.name);
+    variables_.assign(one, in_branch());
+  }
+
   void run(const std::vector<ShellWord>& words) {
+    if (!words.empty()) {
+      opened_ = false;
+      const bool one = words.size() == 1 && words[0].parts.size() == 1;
+      last_word_ = one ? words[0].parts[0].text : std::string();
+    }
     std::size_t at = 0;
+    if (words.size() > 1 && is_plain(words[0], "function") &&
+        !words[1].parts.empty()) {
+      functions_.insert(words[1].parts[0].text);
+      at = 2;
+    }
     while (at < words.size() && keyword(words, at)) ++at;
     if (at < words.size() && heads_a_block(words[at])) return;
     std::vector<Assignment> assigned;
@@ -98,8 +125,7 @@ class ScriptReader {
       assigned.push_back(std::move(*one));
     }
     if (at == words.size()) {
-      for (const Assignment& each : assigned)
-        variables_.assign(each, in_branch());
+      for (const Assignment& each : assigned) assign(each);
       return;
     }
     const std::string place = at_line(words[at].line);
@@ -146,9 +172,15 @@ class ScriptReader {
     } else if ((name == "source" || name == ".") && expanded.size() > 1) {
       facts_.notes.push_back(place + ": reads " + expanded[1].text +
                              ", which was not read");
-    } else if (name == "read" || name == "mapfile") {
+    } else if (name == "eval") {
+      facts_.notes.push_back(place + ": eval, whose text was not read");
+    } else if (is_one_of(kAssigning, name)) {
       for (std::size_t i = 1; i < expanded.size(); ++i)
-        variables_.make_unknown(expanded[i].text);
+        variables_.make_unknown(
+            expanded[i].text.substr(0, expanded[i].text.find_first_of("=+-")));
+    } else if (functions_.count(name) != 0) {
+      // It assigns when it is called, not where it stands.
+      for (const std::string& each : in_blocks_) variables_.make_unknown(each);
     } else {
       launch(expanded, place);
     }
@@ -182,7 +214,7 @@ class ScriptReader {
       const std::optional<Assignment> one = variables_.assignment(words[i]);
       const std::string place = at_line(words[i].line);
       if (one) {
-        variables_.assign(*one, in_branch());
+        assign(*one);
         if (exports) export_name(one->name, place);
         continue;
       }
@@ -280,6 +312,9 @@ class ScriptReader {
   std::map<std::string, std::string> exported_;  // name -> place
   int depth_ = 0, parentheses_ = 0;
   bool chained_ = false;
+  bool opened_ = false;  // by "(", behind last_word_
+  std::string last_word_;
+  std::set<std::string> functions_, in_blocks_;
   // By the program that they start: their options.
   std::map<std::string, std::vector<std::map<std::string, Value>>> launches_;
   std::string last_program_;

@@ -39,10 +39,20 @@ class Reader {
     if (!format || !version)
       json_.refuse("expected \"format\": \"assay-env\" and \"version\": 1");
     check(made);
+    number(made.weights);
+    for (Batch& batch : made.batches) number(batch.leaves);
     return made;
   }
 
  private:
+  // Two of one name are two: neither hides the other.
+  static void number(std::vector<TensorPrint>& prints) {
+    std::map<std::string, int> seen;
+    for (TensorPrint& print : prints)
+      if (const int times = ++seen[print.name]; times > 1)
+        print.name += "#" + std::to_string(times);
+  }
+
   template <typename F>
   void members(F&& member) {
     for (JsonToken token = json_.next(); token != JsonToken::kEndObject;

@@ -258,7 +258,7 @@ TEST(PerturbationSwap, TheLawIsFoundInTheWideRun) {
   EXPECT_EQ(of(sum, nullptr, f64({std::nextafter(6.0, 7)})), Law::kStays);
 }
 
-TEST(PerturbationSwap, RowsOfElementwiseOperatorsKeepEveryBit) {
+TEST(PerturbationSwap, OnlyValuesThatAreMovedKeepEveryBit) {
   const std::vector<float> x = ramp(64);
   std::vector<float> off = x;
   off[5] = std::nextafterf(off[5], 2);
@@ -267,8 +267,11 @@ TEST(PerturbationSwap, RowsOfElementwiseOperatorsKeepEveryBit) {
     one.exchanged(law, flat(x).view, flat(off).view);
     return one.verdict();
   };
-  EXPECT_EQ(verdict(OpClass::kElementwise, Law::kMovesExactly),
+  EXPECT_EQ(verdict(OpClass::kMovement, Law::kMovesExactly),
             Verdict::kMismatch);
+  // The tail of a vector loop may be another polynomial: sinh, pow.
+  EXPECT_EQ(verdict(OpClass::kElementwise, Law::kMovesExactly),
+            Verdict::kMatch);
   EXPECT_EQ(verdict(OpClass::kElementwise, Law::kMoves), Verdict::kMatch);
   EXPECT_EQ(verdict(OpClass::kReduction, Law::kMovesExactly), Verdict::kMatch);
 }

@@ -105,5 +105,16 @@ TEST(ConfigFile, WhatIsNoneOfThemIsRefused) {
       Error);
 }
 
+TEST(ConfigFile, NoValueHidesAnother) {
+  const auto yaml =
+      parse_config("A: {N: 1}\na: {n: 2}\n---\na: {n: 3}\n---\n", "c.yaml");
+  EXPECT_EQ(yaml.at("a.n").text, "1");
+  EXPECT_EQ(yaml.at("a.n#2").text, "2");
+  EXPECT_EQ(yaml.at("document2.a.n").text, "3");
+  const auto json = parse_config("{\"X\": 1, \"x\": 2, \"x\": 3}", "c.json");
+  EXPECT_EQ(json.at("x").text, "1");
+  EXPECT_EQ(json.at("x#2").text, "3");  // as Python reads it
+}
+
 }  // namespace
 }  // namespace assay::env

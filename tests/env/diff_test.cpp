@@ -389,5 +389,34 @@ TEST(DiffText, OneLine) {
             "match   same 1   differ 0   unknown 0   expected 0\n");
 }
 
+TEST(Diff, TwoPrintsOfOneNameAreTwo) {
+  const auto snapshot = [](const std::string& hashes) {
+    std::string prints;
+    for (const char hash : hashes)
+      prints += std::string(prints.empty() ? "" : ",") +
+                R"({"name": "w", "role": "p", "dtype": "float32",)" +
+                R"("shape": [1], "hash": ")" + hash + "\"}";
+    return parse_snapshot(R"({"format": "assay-env", "version": 1,)"
+                          R"("weights": [)" +
+                              prints + "], \"batches\": [[" + prints + "]]}",
+                          "s");
+  };
+  EXPECT_EQ(diff(snapshot("ab"), snapshot("ab")).verdict, Verdict::kMatch);
+  for (const char* other : {"xa", "ax", "aa", "a", "b", "aab"})
+    EXPECT_NE(diff(snapshot("ab"), snapshot(other)).verdict, Verdict::kMatch)
+        << other;
+}
+
+TEST(Diff, WhatNeitherSideCouldHaveIsNoMatch) {
+  Snapshot one = with(Section::kLibraries, {{"numpy", text("1.0")}});
+  EXPECT_EQ(diff(one, one).verdict, Verdict::kMatch);
+  one[Section::kSwitches].missing = {"torch does not start"};
+  const Comparison result = diff(one, one);
+  EXPECT_EQ(result.verdict, Verdict::kIncomplete);
+  ASSERT_NE(row(result, "switches.collected"), nullptr);
+  EXPECT_THAT(row(result, "switches.collected")->reasons[0].text,
+              HasSubstr("torch does not start"));
+}
+
 }  // namespace
 }  // namespace assay::env

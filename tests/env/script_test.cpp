@@ -238,5 +238,31 @@ TEST(Script, ExponentialExpansionIsRefused) {
   EXPECT_THAT(refusal(text), HasSubstr("expands to more than 1 MiB"));
 }
 
+TEST(Script, WhatRunsElsewhereIsUnknown) {
+  for (const char* body :
+       {"f() { LR=1; }\nLR=7\nf\n", "f () {\n LR=1\n}\nLR=7\nf x\n",
+        "function f { LR=1; }\nLR=7\nf\n", "LR=7\nprintf -v LR 1\n",
+        "LR=7\nread -r LR\n", "LR=7\nlet LR=1\n", "LR=7\nlet LR+=1\n"}) {
+    const ScriptFacts facts =
+        read(std::string(body) + "python train.py --lr $LR\n");
+    EXPECT_EQ(option(facts, "lr"), "?7") << body;
+  }
+  const ScriptFacts facts = read("eval $(cat x)\npython train.py --lr 7\n");
+  ASSERT_EQ(facts.notes.size(), 1U);
+  EXPECT_THAT(facts.notes[0], HasSubstr("run.sh:1: eval"));
+  // One that is not called changes nothing.
+  EXPECT_EQ(option(read("f() { LR=1; }\nLR=7\npython t.py --lr $LR\n"), "lr"),
+            "7");
+}
+
+TEST(Script, AnOptionGivenAgainIsNotForgotten) {
+  const ScriptFacts facts =
+      read("python t.py --data a --lr 1 --data b --data c --lr 1\n");
+  EXPECT_EQ(option(facts, "data"), "c");
+  EXPECT_EQ(option(facts, "data.before"), "a b");
+  EXPECT_EQ(option(facts, "lr"), "1");
+  EXPECT_EQ(option(facts, "lr.before"), "(none)");
+}
+
 }  // namespace
 }  // namespace assay::env

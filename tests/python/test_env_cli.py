@@ -20,6 +20,19 @@ def here(tmp_path):
                                      "ASSAY_PYTHON": sys.executable}}
 
 
+@pytest.fixture
+def quick(here, tmp_path):
+    """Another Python than the one with torch, which takes seconds to start."""
+    fake = tmp_path / "quick-python"
+    sections = {name: {"collected": True, "values": {"a": "1"}}
+                for name in ("libraries", "switches", "system")}
+    fake.write_text("#!/bin/sh\necho '" + json.dumps(
+        {"format": "assay-env", "version": 1, "sections": sections}) + "'\n")
+    fake.chmod(0o755)
+    here["env"]["ASSAY_PYTHON"] = str(fake)
+    return here
+
+
 def test_the_scripts_of_the_example(assay, tmp_path, here):
     for name in ("cuda", "npu"):
         assay("env", "snapshot", "--static", "--out", f"{name}.json",
@@ -58,13 +71,13 @@ def test_a_snapshot_of_this_machine(assay, tmp_path, here):
     assay("env", "diff", "a.json", "a.json", **here)
 
 
-def test_another_tf32_in_the_environment(assay, tmp_path, here):
-    assay("env", "snapshot", "--out", "a.json", **here)
-    here["env"]["NVIDIA_TF32_OVERRIDE"] = "0"
-    assay("env", "snapshot", "--out", "b.json", **here)
-    shown = assay("env", "diff", "a.json", "b.json", "-q", code=1, **here)
+def test_another_tf32_in_the_environment(assay, tmp_path, quick):
+    assay("env", "snapshot", "--out", "a.json", **quick)
+    quick["env"]["NVIDIA_TF32_OVERRIDE"] = "0"
+    assay("env", "snapshot", "--out", "b.json", **quick)
+    shown = assay("env", "diff", "a.json", "b.json", "-q", code=1, **quick)
     assert "differ 1" in shown.stdout
-    shown = assay("env", "diff", "a.json", "b.json", code=1, **here).stdout
+    shown = assay("env", "diff", "a.json", "b.json", code=1, **quick).stdout
     assert "first: environment.NVIDIA_TF32_OVERRIDE" in shown
 
 
@@ -86,7 +99,7 @@ def test_a_python_that_says_something_else(assay, tmp_path, here):
     assert "not in it, libraries: Python gave nothing" in said
 
 
-def test_the_tools_of_vendors(assay, tmp_path, here):
+def test_the_tools_of_vendors(assay, tmp_path, quick):
     tools = tmp_path / "bin"
     tools.mkdir()
     for name, text in (
@@ -96,25 +109,25 @@ def test_the_tools_of_vendors(assay, tmp_path, here):
         tool = tools / name
         tool.write_text(f"#!/bin/sh\nprintf '{text}'\n")
         tool.chmod(0o755)
-    here["env"]["PATH"] = f"{tools}:{here['env']['PATH']}"
-    assay("env", "snapshot", "--out", "a.json", **here)
+    quick["env"]["PATH"] = f"{tools}:{quick['env']['PATH']}"
+    assay("env", "snapshot", "--out", "a.json", **quick)
     device = json.loads((tmp_path / "a.json").read_text())["sections"]["device"]
     assert device["values"]["devices"] == "2 x NVIDIA H100 80GB HBM3"
     assert device["values"]["nvidia.driver"] == "550.54.15"
     assert device["values"]["vendor"] == "cuda"
     (tools / "nvidia-smi").write_text("#!/bin/sh\necho broken >&2; exit 9\n")
-    said = assay("env", "snapshot", "--out", "b.json", **here).stdout
+    said = assay("env", "snapshot", "--out", "b.json", **quick).stdout
     assert "nvidia-smi: exit 9: broken" in said
 
 
-def test_the_commit_is_read_from_files(assay, tmp_path, here):
+def test_the_commit_is_read_from_files(assay, tmp_path, quick):
     git = tmp_path / ".git"
     (git / "refs/heads").mkdir(parents=True)
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "refs/heads/main").write_text("a" * 40 + "\n")
 
     def commit():
-        assay("env", "snapshot", "--out", "a.json", **here)
+        assay("env", "snapshot", "--out", "a.json", **quick)
         made = json.loads((tmp_path / "a.json").read_text())
         return made["sections"]["system"]["values"].get("git.commit")
 
@@ -136,10 +149,10 @@ def test_the_commit_is_read_from_files(assay, tmp_path, here):
     (("diff", "run.sh", "run.sh"), 3),
     (("diff", "run.sh", "run.sh", "--section", "x"), 2),
 ])
-def test_what_cannot_be_done_is_one_line(assay, tmp_path, here, arguments,
+def test_what_cannot_be_done_is_one_line(assay, tmp_path, quick, arguments,
                                          code):
     (tmp_path / "run.sh").write_text("A='\n")
-    done = assay("env", *arguments, code=code, **here)
+    done = assay("env", *arguments, code=code, **quick)
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
+import enum
 import itertools
+import pathlib
 from typing import Any, Iterator, Optional
 
 from assay import _core
@@ -12,6 +17,10 @@ from assay.tensors import is_tensor
 
 _MOST_LEAVES = 256  # of one batch
 _DEPTH = 16
+# Their repr() says all.
+_WORDS = (str, bytes, int, float, complex, type(None), enum.Enum,
+          pathlib.PurePath, decimal.Decimal, datetime.date,
+          datetime.timedelta)
 
 
 class watch_data:
@@ -64,8 +73,11 @@ class watch_data:
 def leaves_of(batch: Any) -> list[dict[str, Any]]:
     """The fingerprint of every tensor, and of every other value, in it."""
     found: list[dict[str, Any]] = []
-    for name, value in itertools.islice(_walk("", batch, _DEPTH),
-                                        _MOST_LEAVES):
+    for name, value in _walk("", batch, _DEPTH):
+        if len(found) == _MOST_LEAVES:
+            found.append(_no_print("...", value, f"more than {_MOST_LEAVES} "
+                                   "values: the others are not recorded"))
+            break
         if is_tensor(value) and not isinstance(value, (bool, int, float,
                                                        complex)):
             found.append(print_of(name, "batch", value, rows=True))
@@ -80,6 +92,9 @@ def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict) or (hasattr(value, "items")
                                        and hasattr(value, "keys")):
             items = value.items()
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            items = ((field.name, getattr(value, field.name, None))
+                     for field in dataclasses.fields(value))
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             items = zip(value._fields, value)
         elif isinstance(value, (list, tuple)) and not _is_text_list(value):
@@ -93,23 +108,27 @@ def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _is_text_list(value: Any) -> bool:
-    return bool(value) and all(isinstance(item, (str, bytes, int, float))
-                               for item in value)
+    return bool(value) and all(isinstance(item, _WORDS) for item in value)
 
 
 def _plain(name: str, value: Any) -> dict[str, Any]:
-    """Of texts and numbers; an object whose repr() has an address has no
-    fingerprint."""
-    made = {"name": name, "role": "batch", "dtype": type(value).__name__,
+    """Of texts and numbers: of other classes nobody knows whether repr() says
+    all there is in them."""
+    if not isinstance(value, (*_WORDS, list, tuple, dict)) or (
+            value and isinstance(value, (list, tuple, dict))
+            and not _is_text_list(value)):
+        return _no_print(name, value, f"a {type(value).__name__} has no "
+                         "values to compare")
+    return {**_described(name, value), "hash": _core.hash_text(repr(value))}
+
+
+def _described(name: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "role": "batch", "dtype": type(value).__name__,
             "shape": [len(value)] if isinstance(value, (list, tuple)) else []}
-    try:
-        text = repr(value)
-    except Exception as error:  # whatever a foreign class raises
-        return {**made, "hash": "", "unreadable": type(error).__name__}
-    if " at 0x" in text:
-        return {**made, "hash": "", "unreadable":
-                f"a {type(value).__name__} has no values to compare"}
-    return {**made, "hash": _core.hash_text(text)}
+
+
+def _no_print(name: str, value: Any, why: str) -> dict[str, Any]:
+    return {**_described(name, value), "hash": "", "unreadable": why}
 
 
 def first_batches(loader: Any, count: int) -> tuple[list, list[str]]:
@@ -119,7 +138,12 @@ def first_batches(loader: Any, count: int) -> tuple[list, list[str]]:
     if why:
         return [], [f"batches: {why}; assay.env.watch_data sees what passes"]
     from assay.determinism.state import Snapshot
-    kept = Snapshot(_generators(loader))
+    from assay.env.kept import Kept
+    loaders = Kept(loader)
+    if loaders.once_only:
+        return [], [f"batches: {loaders.once_only} can be read once; "
+                    "assay.env.watch_data sees what passes"]
+    kept = Snapshot(loaders.generators)
     found: list = []
     try:
         iterator = iter(loader)
@@ -129,6 +153,7 @@ def first_batches(loader: Any, count: int) -> tuple[list, list[str]]:
         finally:
             del iterator  # ends its workers
     finally:
+        loaders.restore()
         kept.restore()
     if len(found) < count:
         return found, [f"batches: the loader has {len(found)}, {count} were "
@@ -149,20 +174,3 @@ def _once_only(loader: Any) -> str:
     if getattr(loader, "persistent_workers", False) and running is not None:
         return "its workers persist and are at work already"
     return ""
-
-
-def _generators(loader: Any) -> list[Any]:
-    """Those that a loader and its samplers draw from besides the global
-    ones."""
-    import torch
-    found: list[Any] = []
-    holders = [loader, getattr(loader, "sampler", None),
-               getattr(loader, "batch_sampler", None),
-               getattr(getattr(loader, "batch_sampler", None), "sampler",
-                       None), getattr(loader, "dataset", None)]
-    for holder in holders:
-        generator = getattr(holder, "generator", None)
-        if isinstance(generator, torch.Generator) and not any(
-                generator is each for each in found):
-            found.append(generator)
-    return found
