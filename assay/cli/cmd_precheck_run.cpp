@@ -53,7 +53,7 @@ class PrecheckRunCommand : public Command {
   std::string trace_, worker_, golden_ = "torch", standard_ = "assay";
   std::string out_, steps_, ranks_, timeout_ = "300", memory_;
   std::vector<std::string> only_;
-  int jobs_ = 0;
+  int jobs_ = 0, runs_ = 0;
   bool every_call_ = false, resume_ = false;
   ComparisonReports reports_;
 };
@@ -77,6 +77,11 @@ void PrecheckRunCommand::declare(Args& args) {
   args.flag("--every-call",
             "replay every call, not only the first of each signature",
             &every_call_);
+  args.number("--runs", "N",
+              "compute every call N times on the device: what does not repeat "
+              "is reported. Without it twice where torch says that results "
+              "may differ, else once",
+              &runs_, 1);
   args.number("-j,--jobs", "N",
               "calls at once, on two workers each; half of the cores, 4 at "
               "most, without it",
@@ -113,6 +118,7 @@ std::string PrecheckRunCommand::command() const {
   if (!steps_.empty()) add("--step", steps_);
   if (!ranks_.empty()) add("--rank", ranks_);
   if (every_call_) text += " --every-call";
+  if (runs_ > 0) add("--runs", std::to_string(runs_));
   if (jobs_ > 0) add("--jobs", std::to_string(jobs_));
   if (timeout_ != "300") add("--timeout", timeout_);
   if (!memory_.empty()) add("--memory-limit", memory_);
@@ -135,6 +141,7 @@ precheck::RunOptions PrecheckRunCommand::options(
     options.limits.memory_bytes = parse_bytes("--memory-limit", memory_);
   choose_standard(options);
   options.jobs = jobs_;
+  options.runs = runs_;
   options.out = folder();
   options.resume = resume_;
   options.command = command();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "assay/base/error.h"
@@ -10,6 +11,8 @@
 #include "assay/core/philox.h"
 #include "assay/numerics/element.h"
 #include "assay/precheck/generate.h"
+#include "assay/precheck/indices.h"
+#include "assay/precheck/list_index.h"
 #include "assay/precheck/signature.h"
 
 namespace assay::precheck {
@@ -27,6 +30,9 @@ class InputMaker {
     const ApiCall& call = planned_.call;
     for (const Argument& argument : call.arguments)
       inputs_.arguments[argument.key] = value_of(argument);
+    if (is_list_index(trace_, call))
+      inputs_.arguments["1"].object()["list"] = true;
+    settle_indices(call.api, generated_, seed_, inputs_);
     inputs_.backward = wants_backward(trace_, call);
     if (inputs_.backward && call.backward >= 0) recorded_gradients();
     if (inputs_.backward && inputs_.gradients.empty()) made_gradients();
@@ -81,6 +87,7 @@ class InputMaker {
     if (record.file.empty()) {
       tensor = generate(record, key_of(name));
       inputs_.generated.push_back(name);
+      generated_[name] = &record;
     } else {
       tensor = loaded(record);
     }
@@ -145,6 +152,7 @@ class InputMaker {
   const Trace& trace_;
   const PlannedCall& planned_;
   const std::uint64_t seed_;
+  Generated generated_;
   CallInputs inputs_;
 };
 
@@ -156,7 +164,7 @@ CallInputs make_inputs(const Trace& trace, const PlannedCall& planned) {
 
 conform::Object parameters_of(const PlannedCall& planned,
                               const CallInputs& inputs,
-                              const std::string& precision) {
+                              const std::string& precision, int runs) {
   List gradients(inputs.gradients.begin(), inputs.gradients.end());
   return Object{{"api", planned.call.api},
                 {"arguments", inputs.arguments},
@@ -164,7 +172,7 @@ conform::Object parameters_of(const PlannedCall& planned,
                 {"backward", inputs.backward},
                 {"gradients", std::move(gradients)},
                 {"autocast", inputs.autocast},
-                {"runs", 1}};
+                {"runs", runs}};
 }
 
 Tensor as_pairs(const Tensor& tensor) {
@@ -187,7 +195,8 @@ Tensor as_complex(const Tensor& pairs) {
 }
 
 conform::TensorMap perturbed(const conform::TensorMap& tensors,
-                             std::uint64_t seed) {
+                             std::uint64_t seed,
+                             std::optional<DType> autocast) {
   conform::TensorMap moved;
   for (const auto& [name, tensor] : tensors) {
     const DType dtype = tensor.dtype();
@@ -199,7 +208,8 @@ conform::TensorMap perturbed(const conform::TensorMap& tensors,
     Tensor& to = moved[name];
     to = Tensor::empty(DType::kF64, from.shape());
     const std::int64_t count = from.numel();
-    const double u = unit_roundoff(dtype);
+    const double u = std::max(unit_roundoff(dtype),
+                              autocast ? unit_roundoff(*autocast) : 0.0);
     PhiloxStream stream(hash128(name, seed).low);
     std::byte* out = to.mutable_data();
     for (std::int64_t i = 0; i < count; ++i) {

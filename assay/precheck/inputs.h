@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,18 @@ Tensor as_complex(const Tensor& pairs);
 // Error: a tensor that cannot be read or made.
 CallInputs make_inputs(const Trace& trace, const PlannedCall& planned);
 
-// The parameters of a request; `precision` is "given" or "float64".
+// The parameters of a request; `precision` is "given" or "float64", `runs` how
+// often it is computed.
 conform::Object parameters_of(const PlannedCall& planned,
                               const CallInputs& inputs,
-                              const std::string& precision);
+                              const std::string& precision, int runs);
 
 // The same tensors; those of a floating-point dtype in float64, every element
 // times 1 + delta, |delta| at most the unit roundoff of the dtype that it had,
-// drawn from `seed`. Complex ones stay: no file holds what is wider.
+// or that `autocast` gives it, drawn from `seed`. Complex ones stay: no file
+// holds what is wider.
 conform::TensorMap perturbed(const conform::TensorMap& tensors,
-                             std::uint64_t seed);
+                             std::uint64_t seed,
+                             std::optional<DType> autocast = std::nullopt);
 
 }  // namespace assay::precheck

@@ -13,8 +13,13 @@
 #include "assay/compare/single_pair.h"
 #include "assay/conform/value_shown.h"
 #include "assay/precheck/conditioning.h"
+#include "assay/precheck/indices.h"
 #include "assay/precheck/judge_values.h"
+#include "assay/precheck/nondeterminism.h"
+#include "assay/precheck/random/arguments.h"
 #include "assay/precheck/random/judge_random.h"
+#include "assay/precheck/repeats.h"
+#include "assay/precheck/selection.h"
 
 namespace assay::precheck {
 namespace {
@@ -27,6 +32,7 @@ using conform::TensorMap;
 
 constexpr std::string_view kGradient = "gradient.";
 constexpr std::string_view kAfter = "after.";
+constexpr std::string_view kAgain = "again.";  // of another run
 constexpr std::string_view kInput = "input";
 
 const Tensor* find(const TensorMap& tensors, const std::string& name) {
@@ -136,13 +142,15 @@ class CallJudge {
         add_name(record.leaf);
     for (const auto& run : {task_.golden, task_.device})
       for (const auto& [name, tensor] : tensors_of(*run))
-        if (!name.starts_with(kGradient)) add_name(name);
+        if (!name.starts_with(kGradient) && !name.starts_with(kAgain))
+          add_name(name);
     if (task_.inputs->backward)
       for (const Record& record : records_of(op))
         if (wants_gradient(record))
           add_name(std::string(kGradient) + record.leaf);
     for (const auto& run : {task_.golden, task_.device})
-      for (const auto& [name, tensor] : tensors_of(*run)) add_name(name);
+      for (const auto& [name, tensor] : tensors_of(*run))
+        if (!name.starts_with(kAgain)) add_name(name);
   }
 
   static bool wants_gradient(const Record& record) {
@@ -313,8 +321,32 @@ class CallJudge {
       task.moved = [this, &name](Yardstick yardstick) {
         return moved(name, yardstick);
       };
+    const Selection selection{call_.api, *task_.inputs,
+                              tensors_of(*task_.golden),
+                              tensors_of(*task_.device)};
+    std::optional<Tensor> chosen;
+    if (backward && name == std::string(kGradient) + first_argument())
+      chosen = gradient_of_choice(selection);
+    if (chosen) {
+      task.golden = &*chosen;
+      task.moved = nullptr;
+    }
     JudgedRow judged = judge_pair(*task_.standard, task);
+    if (judged.row.verdict == Verdict::kMismatch)
+      judge_in_autocast(name, task, judged);
     judged.backward = backward;
+    if (chosen)
+      judged.row.reasons.push_back(
+          {"ties", "judged by the device's own choice among equal elements", 0,
+           0, -1, true});
+    if (name == chosen_indices(call_.api))
+      judge_selection(selection, judged.row);
+    if (!backward && judged.row.verdict == Verdict::kMismatch)
+      excuse_order(judged.row);
+    if (!repeats(name))
+      judge_repeats(*task_.standard, task,
+                    find(tensors_of(*task_.device), std::string(kAgain) + name),
+                    may_not_repeat(call_.api, backward), judged);
     finish(name, record, golden, judged);
     rows_.push_back(std::move(judged));
   }
@@ -381,6 +413,65 @@ class CallJudge {
     return tensor ? tensor->text() : "";
   }
 
+  // Under autocast a gradient is computed in the region's dtype and handed on
+  // in its argument's: where the golden's installation gives no more either, it
+  // is judged in that.
+  void judge_in_autocast(const std::string& name, PairTask task,
+                         JudgedRow& judged) {
+    const auto narrow = autocast_dtype();
+    if (!narrow || !task_.again || !task.recorded ||
+        task.device->dtype() != *task.recorded || !is_float(*task.recorded) ||
+        unit_roundoff(*task.recorded) >= unit_roundoff(*narrow))
+      return;
+    const Tensor* given = find(tensors_of(this->given()), name);
+    if (!given || given->dtype() != *task.recorded ||
+        given->shape() != task.device->shape())
+      return;
+    if (elements(rounded(contiguous(*given), *narrow)) != elements(*given))
+      return;
+    const Tensor device = rounded(contiguous(*task.device), *narrow);
+    task.recorded = *narrow;
+    task.device = &device;
+    judged = judge_pair(*task_.standard, task);
+    judged.row.reasons.push_back(
+        {"autocast",
+         fmt::format("judged in {}, the dtype of the autocast region that "
+                     "computes it",
+                     dtype_name(*narrow)),
+         0, 0, -1, true});
+  }
+
+  std::optional<DType> autocast_dtype() const {
+    return parse_dtype(task_.inputs->autocast);
+  }
+
+  // Whether all runs on the device gave the same.
+  bool repeats(const std::string& name) const {
+    const auto& contract = task_.device->outcome.contract;
+    const auto found = contract.find("repeats");
+    if (found == contract.end()) return true;
+    const conform::Value* value = found->second.find(name);
+    return !value || (value->is_bool() && value->boolean());
+  }
+
+  // Which of several writes to one place stands is nobody's promise.
+  void excuse_order(Row& row) {
+    if (!writes_twice_) writes_twice_ = writes_twice(call_.api, *task_.inputs);
+    if (!*writes_twice_) return;
+    const Reason* reason = deciding_reason(row);
+    if (reason &&
+        (reason->criterion == "shape" || reason->criterion == "dtype"))
+      return;
+    for (Reason& each : row.reasons) each.note = true;
+    row.verdict = Verdict::kIncomplete;
+    row.origin = Origin::kNone;
+    row.reasons.insert(row.reasons.begin(),
+                       {"order_of_writes",
+                        "differs, but the call writes a place more than once: "
+                        "which value stands is not defined",
+                        0, 0, -1, false});
+  }
+
   // What a row has to say beside its verdict.
   void finish(const std::string& name, const Record* record,
               const Tensor& golden, JudgedRow& judged) const {
@@ -420,7 +511,8 @@ class CallJudge {
     if (moved_.empty())
       for (int i = 0; i < kConditioningSeeds; ++i)
         moved_.push_back(task_.again(
-            perturbed(task_.inputs->tensors, static_cast<std::uint64_t>(i + 1)),
+            perturbed(task_.inputs->tensors, static_cast<std::uint64_t>(i + 1),
+                      autocast_dtype()),
             "float64"));
     std::vector<Tensor> tensors;
     for (const CaseRun& run : moved_) {
@@ -443,6 +535,7 @@ class CallJudge {
   std::vector<JudgedRow> rows_;
   std::vector<CaseRun> moved_;
   std::optional<CaseRun> given_;
+  std::optional<bool> writes_twice_;
 };
 
 }  // namespace

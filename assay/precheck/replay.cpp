@@ -59,11 +59,11 @@ void undo_pairs(CaseRun& run) {
 
 CaseRun Replayer::ask(WorkerPool& pool, const PlannedCall& planned,
                       const CallInputs& inputs, const std::string& precision,
-                      const fs::path& file, const fs::path& outputs) {
+                      int runs, const fs::path& file, const fs::path& outputs) {
   conform::RunRequest request;
   request.subject.module = "api_call";
   request.subject.id = planned.call.name;
-  request.subject.parameters = parameters_of(planned, inputs, precision);
+  request.subject.parameters = parameters_of(planned, inputs, precision, runs);
   request.subject.seed = seed_of(planned.signature) & kSeedMask;
   request.inputs = fs::absolute(file).string();
   request.outputs = fs::absolute(outputs).string();
@@ -80,15 +80,15 @@ CaseRun Replayer::ask(WorkerPool& pool, const PlannedCall& planned,
 }
 
 Replayed Replayer::run(const PlannedCall& planned, const CallInputs& inputs,
-                       std::size_t index) {
+                       int runs, std::size_t index) {
   const fs::path base = scratch_.path() / std::to_string(index);
   const InputFile file(base.string() + ".in.safetensors", inputs.tensors);
   auto golden = std::async(std::launch::async, [&] {
-    return ask(golden_, planned, inputs, "float64", file.path(),
+    return ask(golden_, planned, inputs, "float64", 1, file.path(),
                base.string() + ".golden");
   });
   Replayed replayed;
-  replayed.device = ask(device_, planned, inputs, "given", file.path(),
+  replayed.device = ask(device_, planned, inputs, "given", runs, file.path(),
                         base.string() + ".device");
   replayed.golden = golden.get();
   return replayed;
@@ -99,7 +99,7 @@ CaseRun Replayer::golden(const PlannedCall& planned, const CallInputs& inputs,
                          const std::string& precision, std::size_t index) {
   const fs::path base = scratch_.path() / std::to_string(index);
   const InputFile file(base.string() + ".again.safetensors", tensors);
-  return ask(golden_, planned, inputs, precision, file.path(),
+  return ask(golden_, planned, inputs, precision, 1, file.path(),
              base.string() + ".again");
 }
 

@@ -23,8 +23,9 @@ class Replayer {
            WorkerPool& golden)
       : scratch_(folder), device_(device), golden_(golden) {}
 
-  // On both at the same time. `index` tells the calls of a run apart.
-  Replayed run(const PlannedCall& planned, const CallInputs& inputs,
+  // On both at the same time, on the device `runs` times. `index` tells the
+  // calls of a run apart.
+  Replayed run(const PlannedCall& planned, const CallInputs& inputs, int runs,
                std::size_t index);
 
   // On the golden's worker alone, with other tensors of the same names.
@@ -35,7 +36,7 @@ class Replayer {
  private:
   conform::CaseRun ask(WorkerPool& pool, const PlannedCall& planned,
                        const CallInputs& inputs, const std::string& precision,
-                       const std::filesystem::path& file,
+                       int runs, const std::filesystem::path& file,
                        const std::filesystem::path& outputs);
 
   const conform::Scratch scratch_;

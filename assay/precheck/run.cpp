@@ -17,7 +17,9 @@
 #include "assay/conform/schedule.h"
 #include "assay/precheck/assemble.h"
 #include "assay/precheck/judge_call.h"
+#include "assay/precheck/nondeterminism.h"
 #include "assay/precheck/replay.h"
+#include "assay/trace/capture_content.h"
 
 namespace assay::precheck {
 namespace {
@@ -123,11 +125,24 @@ class Runner {
                files_of(options_.device) + options_.golden.text +
                files_of(options_.golden) + options_.standard->name() +
                options_.standard->date() + (options_.by_detail ? "d" : "e") +
-               plan_.path;
+               std::to_string(options_.runs) + plan_.path;
   }
 
-  // Whatever decides about the rows of a call, but the elements of its inputs:
-  // of those what the trace says of them.
+  // The elements of a tensor that is given to a call, by a hash: the trace's
+  // own where it has one.
+  static std::string content_of(const Trace& trace, const Record& record) {
+    if (!record.digest.empty() || record.file.empty() ||
+        record.role != Role::kInput || !record.unreadable.empty())
+      return record.digest;
+    try {
+      const Tensor tensor = contiguous(trace.loader->load(record));
+      return to_hex(content_hash(tensor.view));
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  // Whatever decides about the rows of a call.
   std::string key_of(const PlannedCall& planned) const {
     const Trace& trace = plan_.traces[planned.trace];
     std::string text =
@@ -144,7 +159,7 @@ class Runner {
                             r.facts.dtype_text, to_string(r.facts.shape),
                             r.stats.max.value_or(0), r.stats.min.value_or(0),
                             r.stats.mean.value_or(0), r.stats.norm.value_or(0),
-                            r.zeros, r.digest, r.value, r.file);
+                            r.zeros, content_of(trace, r), r.value, r.file);
       }
     }
     return to_hex(hash128(text));
@@ -169,12 +184,21 @@ class Runner {
     return entry;
   }
 
+  int runs_of(const PlannedCall& planned, const CallInputs& inputs) const {
+    if (options_.runs > 0) return options_.runs;
+    const std::string& api = planned.call.api;
+    const bool may_differ = may_not_repeat(api, false) ||
+                            (inputs.backward && may_not_repeat(api, true));
+    return may_differ ? 2 : 1;
+  }
+
   JournalEntry replayed(const PlannedCall& planned, std::size_t index) {
     JournalEntry entry;
     const Trace& trace = plan_.traces[planned.trace];
     const CallInputs inputs = make_inputs(trace, planned);
     entry.generated = !inputs.generated.empty();
-    const Replayed replayed = replayer_.run(planned, inputs, index);
+    const Replayed replayed =
+        replayer_.run(planned, inputs, runs_of(planned, inputs), index);
     CallTask task;
     task.trace = &trace;
     task.planned = &planned;

@@ -23,6 +23,8 @@ struct RunOptions {
   std::shared_ptr<const Standard> standard;
   // msprobe's status decides; `standard` then gives the figures of the rows.
   bool by_detail = false;
+  int runs = 0;  // of a call on the device; 0: 2 where it may not repeat
+                 // (nondeterminism.h), else 1
   int jobs = 0;  // calls at once, each on two workers; 0: half the cores, 4
                  // at most
   std::filesystem::path out;  // journal and logs

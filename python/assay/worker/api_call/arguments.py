@@ -74,7 +74,7 @@ class Arguments:
         self._device = device
         self._precision = precision
         self._gradients = gradients
-        # An index is a tuple; anything else takes a list for one.
+        # An index is a tuple, unless its list is marked.
         self._index = api in ("Tensor.__getitem__", "Tensor.__setitem__")
         self.positional = self._positional(request)
         self.keywords = {key: self._argument(key, argument)
@@ -100,8 +100,20 @@ class Arguments:
         found = [self._argument(str(i), given[i]) if i in given else []
                  for i in range(max(given, default=-1) + 1)]
         if self._index and len(found) > 1 and isinstance(found[1], list):
-            found[1] = tuple(found[1])
+            as_list = isinstance(given.get(1), dict) and given[1].get("list")
+            found[1] = (self._list_index(found[1]) if as_list
+                        else tuple(found[1]))
         return found
+
+    def _list_index(self, numbers: list[Any]) -> Tensor:
+        """A list that stands for a tensor; torch reads nested ones as a
+        tuple."""
+        try:
+            index = torch.tensor(numbers, device=self._device)
+        except (TypeError, ValueError) as error:
+            raise Refused(f"argument 1: a list of numbers expected: {error}"
+                          ) from None
+        return index if numbers else index.long()
 
     def _argument(self, where: str, argument: Any, depth: int = 0) -> Any:
         if depth > MAX_DEPTH or not isinstance(argument, dict):

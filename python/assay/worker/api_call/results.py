@@ -69,6 +69,14 @@ class Answer:
         self.contract.setdefault("values", {})[name] = {"type": kind,
                                                         "value": text}
 
+    def add_runs(self, others: dict[str, Tensor]) -> None:
+        """Tensors of another run, as again.<name>."""
+        dtypes = self.contract.get("dtypes", {})
+        for name, tensor in others.items():
+            self.tensors[f"again.{name}"] = tensor
+            if name in dtypes:
+                dtypes[f"again.{name}"] = dtypes[name]
+
     def different(self, other: Answer,
                   same: Callable[[Tensor, Tensor], bool]) -> set[str]:
         """Names of tensors that are not the same in both."""
