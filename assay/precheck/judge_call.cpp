@@ -3,23 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "assay/base/text.h"
-#include "assay/compare/single_pair.h"
 #include "assay/conform/value_shown.h"
-#include "assay/precheck/conditioning.h"
-#include "assay/precheck/indices.h"
+#include "assay/precheck/answer.h"
+#include "assay/precheck/judge_tensor.h"
 #include "assay/precheck/judge_values.h"
-#include "assay/precheck/nondeterminism.h"
-#include "assay/precheck/random/arguments.h"
-#include "assay/precheck/random/judge_random.h"
-#include "assay/precheck/repeats.h"
-#include "assay/precheck/selection.h"
 
 namespace assay::precheck {
 namespace {
@@ -30,32 +22,6 @@ using conform::Object;
 using conform::one_line;
 using conform::TensorMap;
 
-constexpr std::string_view kGradient = "gradient.";
-constexpr std::string_view kAfter = "after.";
-constexpr std::string_view kAgain = "again.";  // of another run
-constexpr std::string_view kInput = "input";
-
-const Tensor* find(const TensorMap& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  return found == tensors.end() ? nullptr : &found->second;
-}
-
-const TensorMap& tensors_of(const CaseRun& run) {
-  static const TensorMap kNone;
-  return run.outcome.outputs.empty() ? kNone : run.outcome.outputs[0];
-}
-
-// A text of contract.<field>.<name>, "" where there is none.
-std::string contract_text(const CaseRun& run, std::string_view field,
-                          const std::string& name) {
-  const auto found = run.outcome.contract.find(std::string(field));
-  if (found == run.outcome.contract.end()) return "";
-  const conform::Value* value = found->second.find(name);
-  return value && value->is_text() ? value->text() : "";
-}
-
-std::string dtype_name(DType dtype) { return std::string(traits(dtype).name); }
-
 // The golden's dtype where `recorded` was recorded: the same kind and no
 // narrower; whole numbers the very same.
 bool stands_for(DType golden, DType recorded) {
@@ -65,14 +31,10 @@ bool stands_for(DType golden, DType recorded) {
          traits(golden).exponent_bits >= traits(recorded).exponent_bits;
 }
 
-bool is_float8(DType dtype) {
-  return is_float(dtype) && traits(dtype).bits == 8;
-}
-
 class CallJudge {
  public:
   explicit CallJudge(const CallTask& task)
-      : task_(task), call_(task.planned->call) {}
+      : task_(task), call_(task.planned->call), judge_(task) {}
 
   std::vector<JudgedRow> run() {
     if (settled_by_failure()) return std::move(rows_);
@@ -233,11 +195,8 @@ class CallJudge {
     if (record && record->facts.dtype &&
         is_not_reproducible(name, *record, *device))
       return;
-    judge(name, record, *golden, *device);
-  }
-
-  static std::string argument_of(const std::string& name) {
-    return name.starts_with(kGradient) ? name.substr(kGradient.size()) : name;
+    rows_.push_back(
+        judge_.judge({name, row_name(name), record}, *golden, *device));
   }
 
   static std::string with_why(std::string text, const std::string& why) {
@@ -287,7 +246,7 @@ class CallJudge {
   bool is_not_reproducible(const std::string& name, const Record& record,
                            const Tensor& device) {
     if (device.dtype() == *record.facts.dtype || !task_.again) return false;
-    const Tensor* same = find(tensors_of(given()), name);
+    const Tensor* same = find(tensors_of(judge_.given()), name);
     if (!same || same->dtype() != device.dtype()) return false;
     add(name, Verdict::kIncomplete, "not_replayed",
         fmt::format("not replayed as recorded: {} was recorded, but on these "
@@ -298,244 +257,11 @@ class CallJudge {
     return true;
   }
 
-  void judge(const std::string& name, const Record* record,
-             const Tensor& golden, const Tensor& device) {
-    const bool backward = name.starts_with(kGradient);
-    PairTask task;
-    task.name = row_name(name);
-    task.golden = &golden;
-    task.device = &device;
-    if (record && record->is_tensor) task.recorded = record->facts.dtype;
-    task.api = call_.name + (backward ? ".backward" : ".forward");
-    task.op = op_class(task.api);
-    task.input = find(task_.inputs->tensors, "input.0");
-    task.by_detail = task_.by_detail;
-    task.float8_input = std::any_of(
-        task_.inputs->tensors.begin(), task_.inputs->tensors.end(),
-        [](const auto& input) { return is_float8(input.second.dtype()); });
-    const RandomCall random{call_.api, &task_.inputs->arguments,
-                            &task_.inputs->tensors};
-    if (draws_random(random)) return judge_drawn(name, task, random);
-    task.backward = backward;
-    if (task_.again)
-      task.moved = [this, &name](Yardstick yardstick) {
-        return moved(name, yardstick);
-      };
-    const Selection selection{call_.api, *task_.inputs,
-                              tensors_of(*task_.golden),
-                              tensors_of(*task_.device)};
-    std::optional<Tensor> chosen;
-    if (backward && name == std::string(kGradient) + first_argument())
-      chosen = gradient_of_choice(selection);
-    if (chosen) {
-      task.golden = &*chosen;
-      task.moved = nullptr;
-    }
-    JudgedRow judged = judge_pair(*task_.standard, task);
-    if (judged.row.verdict == Verdict::kMismatch)
-      judge_in_autocast(name, task, judged);
-    judged.backward = backward;
-    if (chosen)
-      judged.row.reasons.push_back(
-          {"ties", "judged by the device's own choice among equal elements", 0,
-           0, -1, true});
-    if (name == chosen_indices(call_.api))
-      judge_selection(selection, judged.row);
-    if (!backward && judged.row.verdict == Verdict::kMismatch)
-      excuse_order(judged.row);
-    if (!repeats(name))
-      judge_repeats(*task_.standard, task,
-                    find(tensors_of(*task_.device), std::string(kAgain) + name),
-                    may_not_repeat(call_.api, backward), judged);
-    finish(name, record, golden, judged);
-    rows_.push_back(std::move(judged));
-  }
-
-  void judge_drawn(const std::string& name, const PairTask& task,
-                   const RandomCall& random) {
-    JudgedRow judged;
-    judged.backward = name.starts_with(kGradient);
-    Row& row = judged.row;
-    row.role = Role::kOutput;
-    row.golden.present = row.target.present = true;
-    row.golden.name = row.target.name = task.name;
-    const DType dtype = task.recorded.value_or(task.device->dtype());
-    const Tensor golden = rounded(contiguous(*task.golden), dtype);
-    row.golden.facts = SingleSide::of(golden).facts;
-    row.target.facts = SingleSide::of(*task.device).facts;
-    std::vector<Reason> notes;
-    if (auto contract = task_.standard->judge_contract(
-            row.golden.facts, row.target.facts, notes)) {
-      row.verdict = contract->verdict;
-      row.reasons = std::move(contract->reasons);
-    } else if (golden.numel() == 0) {
-      row.verdict = Verdict::kEmpty;
-      row.reasons.push_back(
-          {"empty", "0 elements: equal, no evidence", 0, 0, -1, true});
-    } else {
-      Judgement judgement =
-          judged.backward
-              ? judge_drawn_gradient(name, *task.device, random)
-              : judge_random(random, name, *task.golden, *task.device);
-      row.verdict = judgement.verdict;
-      row.reasons = std::move(judgement.reasons);
-      row.evidence = Evidence::kStatistics;
-    }
-    std::move(notes.begin(), notes.end(), std::back_inserter(row.reasons));
-    if (row.verdict == Verdict::kMismatch) row.origin = Origin::kBorn;
-    rows_.push_back(std::move(judged));
-  }
-
-  // By the mask of the device's own run: the golden drew another.
-  Judgement judge_drawn_gradient(const std::string& name,
-                                 const Tensor& gradient,
-                                 const RandomCall& random) const {
-    const TensorMap& device = tensors_of(*task_.device);
-    const Tensor* output =
-        find(device, std::string(kAfter) + argument_of(name));
-    if (!output) output = find(device, "output.0");
-    const Tensor* given = find(task_.inputs->tensors, "gradient.output.0");
-    if (output && given && name == std::string(kGradient) + first_argument())
-      return judge_random_gradient(random, *output, *given, gradient);
-    Judgement judgement;
-    judgement.reasons.push_back(
-        {"random", "the gradient of a random operator's further arguments", 0,
-         0, -1, false});
-    return judgement;
-  }
-
-  std::string first_argument() const {
-    const auto& arguments = task_.inputs->arguments;
-    const auto first = arguments.find("0");
-    const conform::Value* tensor =
-        (first != arguments.end() ? first : arguments.begin())
-            ->second.find("tensor");
-    return tensor ? tensor->text() : "";
-  }
-
-  // Under autocast a gradient is computed in the region's dtype and handed on
-  // in its argument's: where the golden's installation gives no more either, it
-  // is judged in that.
-  void judge_in_autocast(const std::string& name, PairTask task,
-                         JudgedRow& judged) {
-    const auto narrow = autocast_dtype();
-    if (!narrow || !task_.again || !task.recorded ||
-        task.device->dtype() != *task.recorded || !is_float(*task.recorded) ||
-        unit_roundoff(*task.recorded) >= unit_roundoff(*narrow))
-      return;
-    const Tensor* given = find(tensors_of(this->given()), name);
-    if (!given || given->dtype() != *task.recorded ||
-        given->shape() != task.device->shape())
-      return;
-    if (elements(rounded(contiguous(*given), *narrow)) != elements(*given))
-      return;
-    const Tensor device = rounded(contiguous(*task.device), *narrow);
-    task.recorded = *narrow;
-    task.device = &device;
-    judged = judge_pair(*task_.standard, task);
-    judged.row.reasons.push_back(
-        {"autocast",
-         fmt::format("judged in {}, the dtype of the autocast region that "
-                     "computes it",
-                     dtype_name(*narrow)),
-         0, 0, -1, true});
-  }
-
-  std::optional<DType> autocast_dtype() const {
-    return parse_dtype(task_.inputs->autocast);
-  }
-
-  // Whether all runs on the device gave the same.
-  bool repeats(const std::string& name) const {
-    const auto& contract = task_.device->outcome.contract;
-    const auto found = contract.find("repeats");
-    if (found == contract.end()) return true;
-    const conform::Value* value = found->second.find(name);
-    return !value || (value->is_bool() && value->boolean());
-  }
-
-  // Which of several writes to one place stands is nobody's promise.
-  void excuse_order(Row& row) {
-    if (!writes_twice_) writes_twice_ = writes_twice(call_.api, *task_.inputs);
-    if (!*writes_twice_) return;
-    const Reason* reason = deciding_reason(row);
-    if (reason &&
-        (reason->criterion == "shape" || reason->criterion == "dtype"))
-      return;
-    for (Reason& each : row.reasons) each.note = true;
-    row.verdict = Verdict::kIncomplete;
-    row.origin = Origin::kNone;
-    row.reasons.insert(row.reasons.begin(),
-                       {"order_of_writes",
-                        "differs, but the call writes a place more than once: "
-                        "which value stands is not defined",
-                        0, 0, -1, false});
-  }
-
-  // What a row has to say beside its verdict.
-  void finish(const std::string& name, const Record* record,
-              const Tensor& golden, JudgedRow& judged) const {
-    Row& row = judged.row;
-    if (!record && row.verdict == Verdict::kMatch) {
-      row.verdict = Verdict::kIncomplete;
-      row.reasons.insert(row.reasons.begin(),
-                         {"unrecorded",
-                          "agrees, but the trace does not have it: what dtype "
-                          "it has to have is not known",
-                          0, 0, -1, false});
-    }
-    const auto precision = task_.golden->outcome.contract.find("precision");
-    if (precision != task_.golden->outcome.contract.end())
-      row.reasons.push_back(
-          {"golden_precision",
-           fmt::format("the golden is not in float64, which the operator "
-                       "lacks or which would change it: {}",
-                       one_line(conform::to_json(precision->second))),
-           0, 0, -1, true});
-    if (record && record->is_tensor && record->facts.dtype &&
-        golden.shape() != record->facts.shape && name.starts_with("output"))
-      row.reasons.push_back(
-          {"generated_shape",
-           fmt::format("on generated inputs it has shape {}, recorded was {}",
-                       to_string(golden.shape()),
-                       to_string(record->facts.shape)),
-           0, 0, -1, true});
-  }
-
-  // The golden's tensor of that name, computed again.
-  std::vector<Tensor> moved(const std::string& name, Yardstick yardstick) {
-    if (yardstick == Yardstick::kGivenPrecision) {
-      const Tensor* tensor = find(tensors_of(given()), name);
-      return tensor ? std::vector<Tensor>{*tensor} : std::vector<Tensor>{};
-    }
-    if (moved_.empty())
-      for (int i = 0; i < kConditioningSeeds; ++i)
-        moved_.push_back(task_.again(
-            perturbed(task_.inputs->tensors, static_cast<std::uint64_t>(i + 1),
-                      autocast_dtype()),
-            "float64"));
-    std::vector<Tensor> tensors;
-    for (const CaseRun& run : moved_) {
-      const Tensor* tensor = find(tensors_of(run), name);
-      if (!tensor) return {};
-      tensors.push_back(*tensor);
-    }
-    return tensors;
-  }
-
-  // What the golden's installation gives without widening.
-  const CaseRun& given() {
-    if (!given_) given_ = task_.again(task_.inputs->tensors, "given");
-    return *given_;
-  }
-
   const CallTask& task_;
   const ApiCall& call_;
+  TensorJudge judge_;
   std::vector<std::string> names_;
   std::vector<JudgedRow> rows_;
-  std::vector<CaseRun> moved_;
-  std::optional<CaseRun> given_;
-  std::optional<bool> writes_twice_;
 };
 
 }  // namespace
