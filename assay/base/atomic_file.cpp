@@ -52,7 +52,10 @@ void forget(const std::string& path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   struct stat status {};
-  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  // The standard output may be a regular file, which is not to be replaced; nor
+  // is the name that stands for it.
+  if (path_ == "/dev/stdout" ||
+      (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))) {
     open_in_place();
     return;
   }
@@ -73,7 +76,9 @@ void AtomicFile::create_beside() {
 }
 
 void AtomicFile::open_in_place() {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  fd_ = path_ == "/dev/stdout"
+            ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)  // where it is now
+            : ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd_ < 0) fail(path_, "open");
   temporary_ = path_;
   in_place_ = true;

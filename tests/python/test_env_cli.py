@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
-from paths import ROOT
+from paths import ASSAY, ROOT
 
 SCRIPTS = ROOT / "examples/env"
 
@@ -162,3 +163,20 @@ def test_a_script_that_does_not_end(assay, tmp_path, here):
                  "run.sh", code=3, **here)
     assert "run.sh:2: a quote (') that is not closed" in done.stderr
     assert not (tmp_path / "a.json").exists()
+
+
+def test_json_into_a_redirected_output(tmp_path):
+    """The file is added to, and /dev/stdout stays the link that it is."""
+    empty = tmp_path / "e.json"
+    empty.write_text(json.dumps(
+        {"format": "assay-env", "version": 1, "sections": {}}))
+    before = os.readlink("/dev/stdout")
+    with open(tmp_path / "out", "ab") as out:
+        out.write(b"before\n")
+        out.flush()
+        subprocess.run([ASSAY, "env", "diff", empty, empty, "--json", "-"],
+                       stdout=out, check=False)
+    assert os.readlink("/dev/stdout") == before
+    said = (tmp_path / "out").read_text()
+    assert said.startswith("before\n")
+    assert json.loads(said[len("before\n"):])["verdict"] == "incomplete"
