@@ -100,6 +100,7 @@ class PrecheckCompareCommand : public Command {
         precheck::compare_devices(device, reference, options);
     Comparison& comparison = result.comparison;
     comparison.target_path = device_;
+    comparison.subject = Subject::kDevices;
     comparison.golden_path = reference_;
     comparison.command = "assay precheck compare " + device_ + " " + reference_;
     comparison.seconds =

@@ -113,7 +113,17 @@ struct Divergence {
   std::string again;                   // command that reproduces this row alone
 };
 
+// What is held against what: the words of the reports follow it.
+enum class Subject : std::uint8_t {
+  kTraces,     // two runs, in execution order
+  kCalls,      // calls made again, each alone, against a golden
+  kDevices,    // the errors of a device against those of another
+  kPerturbed,  // calls against what is expected of them
+  kSettings,   // what two trainings ran with
+};
+
 struct Comparison {
+  Subject subject = Subject::kTraces;
   std::string golden_path, target_path;  // as the user named them
   std::string standard, standard_source, standard_date;
   std::string command;  // repeats the comparison; --only NAME narrows it

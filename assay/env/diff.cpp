@@ -195,6 +195,7 @@ Comparison diff_snapshots(const Snapshot& golden, const Snapshot& target,
   const DiffSides sides{golden, target, table, vendor_of(table, golden),
                         vendor_of(table, target)};
   Comparison result;
+  result.subject = Subject::kSettings;
   result.golden_path = golden.path;
   result.target_path = target.path;
   result.standard = "environment";

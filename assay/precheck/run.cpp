@@ -109,6 +109,7 @@ class Runner {
     result.golden = {golden_hello.implementation, golden_hello.version,
                      golden_hello.device, golden_hello.environment};
     Comparison& comparison = result.comparison;
+    comparison.subject = Subject::kCalls;
     comparison.golden_path = side_text(golden_hello, "float64, ");
     comparison.target_path = side_text(device_hello, "");
     comparison.standard = options_.standard->name();

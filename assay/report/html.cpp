@@ -3,6 +3,7 @@
 #include "assay/report/html_assets.h"
 #include "assay/report/html_data.h"
 #include "assay/report/page.h"
+#include "assay/report/wording.h"
 
 namespace assay {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::size_t kMostRows = 400'000;
 void write_html(const Comparison& comparison,
                 const std::filesystem::path& path) {
   write_page({.title = "Assay report",
-              .kind = "comparison report",
+              .kind = wording(comparison.subject).report,
               .what = "rows",
               .css = kPageCss,
               .body = kPageHtml,

@@ -11,6 +11,7 @@
 #include "assay/report/json_object.h"
 #include "assay/report/row_view.h"
 #include "assay/report/string_table.h"
+#include "assay/report/wording.h"
 
 namespace assay {
 namespace {
@@ -169,7 +170,18 @@ class RowColumns {
       bias_, alpha_;
 };
 
+void write_words(std::string& out, const Wording& words) {
+  JsonScope object(out, '{');
+  object.text("golden", words.golden);
+  object.text("target", words.target);
+  object.text("record", words.record);
+  object.text("first", words.first);
+  object.text("only", words.only);
+  object.boolean("flows", words.flows);
+}
+
 void write_meta(JsonScope& object, const Comparison& c, std::size_t shown) {
+  write_words(object.key("words"), wording(c.subject));
   object.text("verdict", to_string(c.verdict));
   object.text("golden", c.golden_path);
   object.text("target", c.target_path);

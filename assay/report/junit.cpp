@@ -53,6 +53,12 @@ std::string first_message(const Comparison& c, const OpRow& op) {
   return std::string(to_string(op.verdict));
 }
 
+// Why there is nothing to compare.
+std::string skip_message(const Comparison& c, const OpRow& op) {
+  const std::string told = first_message(c, op);
+  return told.empty() || op.row_count == 0 ? "nothing but empty tensors" : told;
+}
+
 std::string test_case(const Comparison& c, const Group& group,
                       const OpRow& op) {
   const std::string head =
@@ -62,9 +68,10 @@ std::string test_case(const Comparison& c, const Group& group,
     case Verdict::kMatch:
       return head + "/>\n";
     case Verdict::kEmpty:
-      return head +
-             ">\n      <skipped message=\"nothing but empty tensors\"/>\n"
-             "    </testcase>\n";
+      return head + fmt::format(
+                        ">\n      <skipped message=\"{}\"/>\n"
+                        "    </testcase>\n",
+                        xml_text(skip_message(c, op)));
     case Verdict::kMismatch:
     case Verdict::kIncomplete:
       break;

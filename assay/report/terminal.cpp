@@ -13,6 +13,7 @@
 #include "assay/report/display.h"
 #include "assay/report/row_view.h"
 #include "assay/report/terminal_table.h"
+#include "assay/report/wording.h"
 
 namespace assay {
 namespace {
@@ -39,10 +40,12 @@ std::string header(const Comparison& c) {
     steps.insert(group.step);
     ranks.insert(group.rank);
   }
+  const Wording& words = wording(c.subject);
   std::string line;
+  if (!words.flows && c.groups.size() < 2) steps = ranks = {};
   if (!steps.empty()) line = numbered(steps, "step") + ", ";
   if (!ranks.empty()) line += numbered(ranks, "rank") + ", ";
-  line += plural(c.counts.total(), "record");
+  line += plural(c.counts.total(), words.record);
   if (c.golden_bytes > 0 || c.target_bytes > 0)
     line += ", " + both_sizes(c.golden_bytes, c.target_bytes);
   return line + ", " + human_seconds(c.seconds) + "\n";
@@ -59,22 +62,23 @@ std::string place(const Comparison& c, const Row& row) {
 
 // Why nothing is called a divergence, in the words of the verdict.
 std::string summary_without_divergence(const Comparison& c) {
+  const std::string_view record = wording(c.subject).record;
   switch (c.verdict) {
     case Verdict::kMatch:
       return human_count(c.counts.match) + " of " +
-             plural(c.counts.total(), "record") + " compared, all agree";
+             plural(c.counts.total(), record) + " compared, all agree";
     case Verdict::kIncomplete:
       if (c.counts.total() == 0) return "nothing was compared";
       if (c.counts.incomplete == 0) return "nothing but empty tensors";
       return fmt::format("{} of {} could not be compared",
                          human_count(c.counts.incomplete),
-                         plural(c.counts.total(), "record"));
+                         plural(c.counts.total(), record));
     case Verdict::kEmpty:
       return "nothing but empty tensors";
     case Verdict::kMismatch:
       break;
   }
-  return plural(c.counts.mismatch, "record") +
+  return plural(c.counts.mismatch, record) +
          (c.counts.mismatch == 1 ? " differs" : " differ");
 }
 
@@ -130,8 +134,10 @@ std::string statistics_text(std::string_view side,
 std::vector<std::string> divergence_lines(const Comparison& c,
                                           const Divergence& d) {
   const bool known = d.row < c.rows.size();
-  std::vector<std::string> lines = {
-      kind_text(d, known && c.rows[d.row].evidence == Evidence::kValue)};
+  std::vector<std::string> lines;
+  if (wording(c.subject).flows)
+    lines.push_back(
+        kind_text(d, known && c.rows[d.row].evidence == Evidence::kValue));
   if (known) {
     const Row& row = c.rows[d.row];
     if (row.name() != d.name) lines.push_back(safe_text(row.name()));
@@ -156,7 +162,8 @@ std::string verdict_block(const Comparison& c, const TerminalOptions& o) {
     return word + "   " + summary_without_divergence(c) + "\n";
   }
   const Divergence& d = *c.first_divergence;
-  std::string text = word + "   first divergence: " + safe_text(d.name);
+  std::string text = word + "   " + std::string(wording(c.subject).first) +
+                     ": " + safe_text(d.name);
   if (d.row < c.rows.size()) text += place(c, c.rows[d.row]);
   text += "\n";
   for (const std::string& line : divergence_lines(c, d))
@@ -179,19 +186,21 @@ std::string origins_text(const Counts& counts) {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-std::string counts_line(const Counts& counts) {
+std::string counts_line(const Comparison& c) {
+  const Counts& counts = c.counts;
+  const bool origins = wording(c.subject).flows;
   return fmt::format("match {}   mismatch {}{}   incomplete {}   empty {}\n",
                      human_count(counts.match), human_count(counts.mismatch),
-                     origins_text(counts), human_count(counts.incomplete),
-                     human_count(counts.empty));
+                     origins ? origins_text(counts) : "",
+                     human_count(counts.incomplete), human_count(counts.empty));
 }
 
 // Why an incomplete row was not compared, without what is particular to it.
-std::string incomplete_cause(const Row& row) {
+std::string incomplete_cause(const Row& row, const Wording& words) {
   const Reason* reason = deciding_reason(row);
-  const std::string_view missing = missing_text(row);
+  const std::string missing = missing_text(row, words);
   const bool told = reason && reason->criterion == "unreadable";
-  if (!missing.empty() && !told) return std::string(missing);
+  if (!missing.empty() && !told) return missing;
   if (!reason && !row.reasons.empty()) reason = &row.reasons.front();
   if (!reason) return "no reason recorded";
   if (reason->criterion != "random") return reason->text;
@@ -213,6 +222,7 @@ std::string named_line(const std::string& text, const std::string& name,
 // "not compared: 8 records, missing in the target; first a.b.input.0".
 std::string incomplete_lines(const Comparison& c, const TerminalOptions& o) {
   if (c.counts.incomplete == 0) return "";
+  const Wording& words = wording(c.subject);
   struct Cause {
     std::int64_t count = 0;
     std::size_t first = 0;
@@ -220,7 +230,7 @@ std::string incomplete_lines(const Comparison& c, const TerminalOptions& o) {
   std::map<std::string, Cause> causes;
   for (std::size_t i = 0; i < c.rows.size(); ++i) {
     if (c.rows[i].verdict != Verdict::kIncomplete) continue;
-    Cause& cause = causes[incomplete_cause(c.rows[i])];
+    Cause& cause = causes[incomplete_cause(c.rows[i], words)];
     if (cause.count++ == 0) cause.first = i;
   }
   std::vector<std::pair<std::string, Cause>> sorted(causes.begin(),
@@ -232,8 +242,8 @@ std::string incomplete_lines(const Comparison& c, const TerminalOptions& o) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
     const auto& [cause, where] = sorted[i];
-    text += named_line("not compared: " + plural(where.count, "record") + ", " +
-                           safe_text(cause) + "; first ",
+    text += named_line("not compared: " + plural(where.count, words.record) +
+                           ", " + safe_text(cause) + "; first ",
                        safe_text(c.rows[where.first].name()), o.columns);
   }
   if (sorted.size() > kShown)
@@ -261,7 +271,7 @@ std::string quiet_line(const Comparison& c, const TerminalOptions& o) {
   std::string line = colored(c.verdict, to_string(c.verdict), o.color);
   if (c.first_divergence)
     line.append(" ").append(safe_text(c.first_divergence->name));
-  return line.append("   ").append(counts_line(c.counts));
+  return line.append("   ").append(counts_line(c));
 }
 
 }  // namespace
@@ -270,7 +280,7 @@ std::string render_terminal(const Comparison& comparison,
                             const TerminalOptions& options) {
   if (options.quiet) return quiet_line(comparison, options);
   return (options.header ? header(comparison) : std::string()) +
-         verdict_block(comparison, options) + counts_line(comparison.counts) +
+         verdict_block(comparison, options) + counts_line(comparison) +
          incomplete_lines(comparison, options) +
          warning_lines(comparison, options) +
          terminal_table(comparison, options);

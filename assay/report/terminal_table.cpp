@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/report/display.h"
 #include "assay/report/row_view.h"
+#include "assay/report/wording.h"
 
 namespace assay {
 namespace {
@@ -17,8 +18,9 @@ using Line = std::array<std::string, kColumns>;
 using Widths = std::array<std::size_t, kColumns>;
 constexpr std::string_view kGap = "  ";
 
-std::string verdict_cell(const Row& row) {
-  if (row.origin != Origin::kNone) return std::string(to_string(row.origin));
+std::string verdict_cell(const Comparison& c, const Row& row) {
+  if (wording(c.subject).flows && row.origin != Origin::kNone)
+    return std::string(to_string(row.origin));
   return std::string(to_string(row.verdict));
 }
 
@@ -40,21 +42,21 @@ std::string evidence_cell(const Row& row, bool shown) {
   return shown ? std::string(to_string(row.evidence)) : "";
 }
 
-std::string reason_cell(const Row& row) {
+std::string reason_cell(const Comparison& c, const Row& row) {
   std::string text;
   for (const Reason& reason : row.reasons) {
     if (!text.empty()) text += "; ";
     text += safe_text(reason.text);
   }
-  if (text.empty()) text = missing_text(row);
+  if (text.empty()) text = missing_text(row, wording(c.subject));
   if (!row.cause.empty()) text += "; " + safe_text(likely_text(row.cause));
   return text;
 }
 
 Line line_of(const Comparison& c, const Row& row, bool evidence) {
-  return {verdict_cell(row),     place_cell(c, row),
+  return {verdict_cell(c, row),  place_cell(c, row),
           safe_text(row.name()), evidence_cell(row, evidence),
-          error_cell(row),       reason_cell(row)};
+          error_cell(row),       reason_cell(c, row)};
 }
 
 Line header_line(const Comparison& c, bool evidence) {
@@ -136,6 +138,7 @@ std::string terminal_table(const Comparison& comparison,
   const std::vector<std::size_t> order = chosen(comparison, options);
   if (order.empty()) return "";
   const bool evidence =
+      wording(comparison.subject).flows &&
       std::any_of(order.begin(), order.end(), [&](std::size_t i) {
         return comparison.rows[i].evidence != Evidence::kTensor;
       });

@@ -1,7 +1,9 @@
 """The HTML report in a real browser, on 100,000 rows with a hostile name."""
 
+import subprocess
+
 import pytest
-from conftest import ROWS
+from conftest import ROOT, ROWS, find_program
 from screenshot import open_report
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -252,3 +254,36 @@ def test_address_selects_a_row(browser, reports):
         assert detail_name(browser) == name
     finally:
         open_report(browser, reports / "large.html")
+
+
+@pytest.fixture
+def settings(browser, reports, tmp_path):
+    """The page of two environments: rows of values, no figure in any."""
+    examples = ROOT / "examples/env"
+    done = subprocess.run(
+        [find_program("assay"), "env", "diff", examples / "cuda.json",
+         examples / "npu.json", "--html", tmp_path / "env.html", "--quiet"])
+    assert done.returncode == 1
+    open_report(browser, tmp_path / "env.html")
+    yield browser
+    open_report(browser, reports / "large.html")
+
+
+def test_values_without_figures_stand_in_the_table(settings):
+    card = settings.find_element(By.ID, "divergence")
+    assert card.find_element(By.TAG_NAME, "h2").text == "First to look at"
+    assert "hyperparameters.use_fused_rmsnorm" in card.text
+    assert not settings.find_element(By.ID, "timeline-card").is_displayed()
+    assert "settings differ" in settings.find_element(By.ID, "banner").text
+    heads = settings.find_elements(By.CSS_SELECTOR, "#grid-head .cell")
+    assert [head.text for head in heads] == [
+        "# \u2191", "verdict", "name", "golden", "target"]
+    settings.execute_script("selectByName('hyperparameters.norm_epsilon')")
+    selected = settings.find_element(
+        By.CSS_SELECTOR, ".grid-row[aria-selected=true]")
+    assert [selected.find_element(By.CSS_SELECTOR, ".cell." + side).text
+            for side in ("golden", "target")] == ["1e-5", "1e-6"]
+    # `assay env diff` has no --only.
+    assert "--only" not in settings.find_element(By.ID, "detail").text
+    severe = [e for e in settings.get_log("browser") if e["level"] == "SEVERE"]
+    assert severe == []

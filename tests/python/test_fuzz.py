@@ -438,7 +438,7 @@ def test_reports_are_those_of_compare(tmp_path):
     assert document["rows"][0]["origin"] == "born"
     assert "planted.uncertain" in (tmp_path / "a.html").read_text()
     assert "does not repeat" in (tmp_path / "a.xml").read_text()
-    assert "first divergence: planted.uncertain.0.forward" in str(check.report)
+    assert "first unsteady: planted.uncertain.0.forward" in str(check.report)
 
 
 @pytest.mark.parametrize("options, word", [

@@ -70,7 +70,7 @@ def test_the_reports_are_those_of_a_comparison(fuzz, tmp_path):
     result = fuzz("train.py", "--mode", "repeat", "--steps", 2,
                   "--html", "f.html", "--json", "f.json", "--junit", "f.xml",
                   "--csv", "f.csv", code=1, loss=loss)
-    assert "first divergence: planted.uncertain.0.forward" in result.stdout
+    assert "first unsteady: planted.uncertain.0.forward" in result.stdout
     assert "does not repeat" in result.stdout
     document = json.loads((tmp_path / "f.json").read_text())
     assert document["first_divergence"]["again"] == (

@@ -49,6 +49,23 @@ TEST(Terminal, ColoursOnlyWhenAsked) {
               HasSubstr("\x1b[1;31mmismatch\x1b[0m   first divergence"));
 }
 
+// Calls that were made again have no order in which errors are inherited.
+TEST(Terminal, FollowsTheSubjectInItsWords) {
+  Comparison c = gelu_sample();
+  c.subject = Subject::kDevices;
+  c.rows[0].golden.present = false;
+  c.rows[0].verdict = Verdict::kIncomplete;
+  c.rows[0].reasons.clear();
+  const std::string text = render_terminal(c);
+  EXPECT_THAT(text, HasSubstr("mismatch   first mismatch: "));
+  EXPECT_THAT(text, HasSubstr("missing in the reference"));
+  for (const char* word : {"born", "inherited", "divergence", "record"})
+    EXPECT_THAT(text, Not(HasSubstr(word)));
+  c.groups.resize(1);
+  for (Row& row : c.rows) row.group = 0;
+  EXPECT_THAT(render_terminal(c), Not(HasSubstr("step0")));
+}
+
 TEST(Terminal, LeavesOutTheHeaderAndSaysWhatItIsTold) {
   TerminalOptions options;
   options.header = false;

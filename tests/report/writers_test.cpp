@@ -101,6 +101,15 @@ TEST(Junit, CountsOperators) {
   EXPECT_THAT(text, HasSubstr("<skipped"));
 }
 
+TEST(Junit, SaysWhyItSkips) {
+  Comparison c = gelu_sample();
+  for (Row& row : c.rows)
+    if (row.verdict == Verdict::kEmpty)
+      row.reasons = {{"expected", "differs as it has to", 0, 0, -1, true}};
+  EXPECT_THAT(junit_of(c), HasSubstr("<skipped message=\"differs as it has "
+                                     "to\"/>"));
+}
+
 TEST(Junit, WhatWasNotComparedFails) {
   EXPECT_THAT(junit_of(gelu_sample()),
               HasSubstr("<failure type=\"incomplete\" message=\"missing in the "

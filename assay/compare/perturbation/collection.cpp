@@ -53,6 +53,7 @@ Collection::Collection(const Standard& standard, Mode mode, std::int64_t rank)
   comparison_.standard = standard.name();
   comparison_.standard_source = standard.source();
   comparison_.standard_date = standard.date();
+  comparison_.subject = Subject::kPerturbed;
   comparison_.golden_path = fmt::format("expected ({})", to_string(mode));
   comparison_.target_path = "the calls";
 }

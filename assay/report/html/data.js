@@ -13,6 +13,9 @@ function toCodes(digits) {
 
 const page = JSON.parse(document.getElementById('data').textContent);
 const strings = page.strings;
+// What the sides and the rows are called, and whether errors pass from one row
+// on to the next.
+const WORDS = page.meta.words;
 const rows = (() => {
   const r = page.rows;
   const out = {count: r.count};
@@ -95,6 +98,11 @@ function callPath(op) {
     path.unshift(p);
   return path;
 }
+
+// Whether any row has a figure of its error, or all are values of no dtype.
+const HAS_FIGURES = rows.error.some((error) => !Number.isNaN(error));
+const ARE_VALUES = !HAS_FIGURES && [rows.goldenDtype, rows.targetDtype].every(
+  (dtypes) => dtypes.every((code) => !strings[code]));
 
 // Lower-case text that the search looks in, made on first use.
 const searchText = (() => {

@@ -5,8 +5,8 @@ const histogramCharts = [];
 function factTable(row) {
   const d = rowDetail(row);
   const table = el('table', {class: 'facts'},
-    el('thead', {}, el('tr', {}, el('th', {}), el('th', {}, 'golden'),
-      el('th', {}, 'target'))));
+    el('thead', {}, el('tr', {}, el('th', {}), el('th', {}, WORDS.golden),
+      el('th', {}, WORDS.target))));
   const body = el('tbody');
   const add = (name, golden, target, always = false) => {
     if (!always && !golden && !target) return;
@@ -20,7 +20,7 @@ function factTable(row) {
   if (d.golden.name !== d.target.name && rows.present[row] === 3)
     add('name', d.golden.name, d.target.name);
   add('dtype', strings[rows.goldenDtype[row]], strings[rows.targetDtype[row]]);
-  add('shape', strings[rows.goldenShape[row]], strings[rows.targetShape[row]]);
+  if (!ARE_VALUES) add('shape', strings[rows.goldenShape[row]], strings[rows.targetShape[row]]);
   statistics(row).forEach(([name, golden, target]) => add(name,
     Number.isNaN(golden) ? '' : figure(golden, 6),
     Number.isNaN(target) ? '' : figure(target, 6)));
@@ -79,8 +79,8 @@ function figureTable(row) {
   add('amplification', toNumber(d.amplification));
   add('judged as', d.judgedDtype ?? '');
   add('worst at', d.place ?? '');
-  add('golden there', toNumber(d.goldenAt), 6);
-  add('target there', toNumber(d.targetAt), 6);
+  add(WORDS.golden + ' there', toNumber(d.goldenAt), 6);
+  add(WORDS.target + ' there', toNumber(d.targetAt), 6);
   return list.childElementCount
     ? el('div', {class: 'block'}, el('h3', {}, 'Figures'), list,
       d.goldenRounded && el('p', {class: 'hint'},
@@ -177,18 +177,20 @@ function showDetail(row) {
   const group = groupOf(row);
   const opIndex = rows.op[row];
   const stack = page.ops.stack[opIndex];
-  const cause = rowDetail(row).cause;
+  const cause = rowDetail(row).cause, again = reproduce(row);
+  const where = WORDS.flows || page.groups.length > 1
+    ? 'step ' + group.step + ', rank ' + group.rank + ' · ' : '';
+  const what = WORDS.flows ? ROLES[rows.role[row]] + ' · evidence: ' +
+    EVIDENCE[rows.evidence[row]] : WORDS.record;
   pane.replaceChildren(...[
     el('div', {class: 'detail-head'}, rowBadge(row),
-      el('span', {class: 'hint'}, 'step ' + group.step + ', rank ' +
-        group.rank + ' · ' + ROLES[rows.role[row]] + ' · evidence: ' +
-        EVIDENCE[rows.evidence[row]])),
+      el('span', {class: 'hint'}, where + what)),
     el('h3', {class: 'detail-name'}, op, el('b', {}, op ? '.' + leaf : leaf)),
     reasonList(row), cause && el('p', {class: 'cause'}, cause),
-    command(reproduce(row)),
+    again && command(again),
     el('div', {class: 'block'}, el('h3', {}, 'Both sides'), factTable(row)),
     figureTable(row), distribution(row),
-    el('div', {class: 'block'}, el('h3', {}, 'Operator'),
+    WORDS.flows && el('div', {class: 'block'}, el('h3', {}, 'Operator'),
       breadcrumb(callPath(opIndex).map(opName), opName(opIndex)),
       neighbourhood(opIndex, row)),
     stack >= 0 && stackView(page.stacks[stack].map((s) => strings[s])),

@@ -99,6 +99,7 @@ function fillChoices() {
   byId('role').append(...ROLES.map((role, i) => [role, i])
     .filter(([, i]) => rows.role.includes(i))
     .map(([role, i]) => el('option', {value: i}, role)));
+  byId('role').hidden = new Set(rows.role).size < 2;
   byId('group').hidden = page.groups.length < 2;
   byId('group').append(...page.groups.map((g, i) =>
     el('option', {value: i}, 'step ' + g.step + ', rank ' + g.rank)));
@@ -110,6 +111,10 @@ drawSides();
 drawBanner();
 drawDivergence();
 drawLegend();
+byId('timeline-card').hidden = !HAS_FIGURES;
+byId('rows').classList.toggle('texts', !HAS_FIGURES);
+if (!WORDS.flows)
+  byId('timeline-title').textContent = 'Error of every ' + WORDS.record;
 setUpFilters();
 setUpTheme(() => {
   timeline.draw(filtered);

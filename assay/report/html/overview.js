@@ -5,8 +5,8 @@ function drawSides() {
   const side = (label, path, size) =>
     el('div', {}, el('dt', {}, label),
       el('dd', {title: path}, path, size > 0 && el('small', {}, bytes(size))));
-  byId('sides').append(side('golden', meta.golden, meta.goldenBytes),
-    side('target', meta.target, meta.targetBytes));
+  byId('sides').append(side(WORDS.golden, meta.golden, meta.goldenBytes),
+    side(WORDS.target, meta.target, meta.targetBytes));
   const standard = [meta.standard, meta.standardDate].filter(Boolean).join(' ');
   byId('foot').append(
     el('span', {}, 'standard ', el('b', {}, standard),
@@ -20,7 +20,8 @@ function scopeText() {
   const ranks = new Set(page.groups.map((g) => g.rank));
   const one = (set, word) =>
     set.size === 1 ? word + ' ' + [...set][0] : plural(set.size, word);
-  return page.groups.length === 0 ? ''
+  const alone = !WORDS.flows && page.groups.length < 2;
+  return page.groups.length === 0 || alone ? ''
     : one(steps, 'step') + ', ' + one(ranks, 'rank');
 }
 
@@ -28,15 +29,15 @@ function verdictSentence(total) {
   const c = page.counts;
   if (c.mismatch > 0) {
     const origins = ['born', 'input', 'parameter', 'undetermined', 'inherited']
-      .filter((key) => c[key] > 0).map((key) => integer(c[key]) + ' ' + key);
-    return integer(c.mismatch) + ' of ' + plural(total, 'record') +
-      ' differ' + (origins.length ? ': ' + origins.join(', ') : '');
+      .filter((key) => WORDS.flows && c[key] > 0).map((key) => integer(c[key]) + ' ' + key);
+    return integer(c.mismatch) + ' of ' + plural(total, WORDS.record) +
+      (total === 1 ? ' differs' : ' differ') + (origins.length ? ': ' + origins.join(', ') : '');
   }
   if (c.incomplete > 0)
-    return integer(c.incomplete) + ' of ' + plural(total, 'record') +
+    return integer(c.incomplete) + ' of ' + plural(total, WORDS.record) +
       ' could not be compared';
   if (page.meta.verdict === 'match')
-    return 'All ' + plural(c.match, 'compared record') + ' agree';
+    return 'All ' + plural(c.match, 'compared ' + WORDS.record) + ' agree';
   return 'Nothing was compared';
 }
 
@@ -66,6 +67,7 @@ const KIND_TEXT = {
 };
 
 function kindLine(d) {
+  if (!WORDS.flows) return '';
   if (d.kind === 'input' && EVIDENCE[rows.evidence[d.row]] === 'value')
     return 'it is called otherwise';
   if (d.kind === 'input' && d.note) return 'an input differs: ' + d.note;
@@ -90,9 +92,11 @@ function keyFigures(row) {
   if (d.place !== undefined) {
     add('max abs', figure(rows.maxAbs[row]));
     add('at', d.place);
-    add('golden there', figure(toNumber(d.goldenAt), 5));
-    add('target there', figure(toNumber(d.targetAt), 5));
+    add(WORDS.golden + ' there', figure(toNumber(d.goldenAt), 5));
+    add(WORDS.target + ' there', figure(toNumber(d.targetAt), 5));
   }
+  for (const side of HAS_FIGURES ? [] : ['golden', 'target'])
+    add(WORDS[side], d[side].value ?? '–');
   const optional = [['rel. L2', rows.error[row], 3], ['bias', rows.bias[row], 3],
     ['alpha', rows.alpha[row], 6], ['max ulp', rows.ulpMax[row], 3],
     ['amplification', toNumber(d.amplification), 3]];
@@ -171,27 +175,36 @@ function neighbourOp(op, step) {
     onclick: () => choose(opRows.first[next], true)}, label + opName(next));
 }
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+// Without a neighbourhood that marks it, the row is named.
+const firstName = (d) => WORDS.flows || d.row < 0 || d.row >= rows.count
+  ? d.name : rowName(d.row);
+
 function drawDivergence() {
   const d = page.divergence;
   if (!d) return;
-  const card = byId('divergence');
+  const card = byId('divergence'), kind = kindLine(d);
+  card.setAttribute('aria-label', capital(WORDS.first));
   card.hidden = false;
   const known = d.row >= 0 && d.row < rows.count;
   const group = known && page.groups.length > 1 ? groupOf(d.row) : null;
   const path = d.path.length || !known ? d.path
     : callPath(rows.op[d.row]).map(opName);
   card.append(
-    el('div', {class: 'card-head'}, el('h2', {}, 'First divergence'),
+    el('div', {class: 'card-head'}, el('h2', {}, capital(WORDS.first)),
       el('p', {class: 'hint'}, group &&
         'step ' + group.step + ', rank ' + group.rank),
       known && el('button', {type: 'button', class: 'quiet',
         onclick: () => choose(d.row, true)}, 'show in the rows')),
     breadcrumb(path, d.name),
     el('div', {class: 'two'},
-      el('div', {}, el('p', {class: 'lead'}, kindLine(d)),
+      el('div', {}, kind && el('p', {class: 'lead'}, kind),
+        d.name !== firstName(d) && el('p', {class: 'lead'}, firstName(d)),
         d.reason && el('p', {class: 'reason'}, d.reason),
         d.cause && el('p', {class: 'cause'}, d.cause),
         known && keyFigures(d.row), d.again && command(d.again)),
-      el('div', {}, known && neighbourhood(rows.op[d.row], d.row),
+      el('div', {}, known && WORDS.flows &&
+        neighbourhood(rows.op[d.row], d.row),
         stackView(d.stack))));
 }

@@ -17,15 +17,29 @@ function nameCell(row, attributes) {
     el('span', {class: 'tail-part'}, tail));
 }
 
+function textColumn(key, title, value) {
+  return {key, title, collate: true, value,
+    draw: (r, attributes) => el('div', {...attributes, title: value(r)},
+      value(r))};
+}
+
+const sideValue = (side) => (r) => rowDetail(r)[side]?.value ?? '–';
+
+// What rows without figures have: their values, or why they were judged so.
+const TEXT_COLUMNS = ARE_VALUES
+  ? [textColumn('golden', WORDS.golden, sideValue('golden')),
+    textColumn('target', WORDS.target, sideValue('target'))]
+  : [textColumn('reason', 'reason', rowReason)];
+
 const COLUMNS = [
   {key: 'row', title: '#', number: true, value: (r) => r,
     text: (r) => integer(r)},
   {key: 'verdict', title: 'verdict', value: verdictRank,
     draw: (r, attributes) => el('div', attributes, rowBadge(r))},
   {key: 'name', title: 'name', collate: true, value: rowName, draw: nameCell},
-  {key: 'error', title: 'rel. L2', number: true, value: (r) => rows.error[r]},
+  ...(HAS_FIGURES ? [{key: 'error', title: 'rel. L2', number: true, value: (r) => rows.error[r]},
   {key: 'maxAbs', title: 'max abs', number: true, value: (r) => rows.maxAbs[r]},
   {key: 'ulpMax', title: 'max ulp', number: true, value: (r) => rows.ulpMax[r]},
   {key: 'alpha', title: 'alpha − 1', number: true,
-    value: (r) => rows.alpha[r] - 1, rank: Math.abs},
+    value: (r) => rows.alpha[r] - 1, rank: Math.abs}] : TEXT_COLUMNS),
 ];

@@ -171,6 +171,7 @@ const opLabel = (value) =>
 function drawLegend() {
   const marks = ['●', '◆', '✕', '▲'];
   byId('timeline-legend').append(...CLASSES.map((c, i) => {
+    if (!WORDS.flows && c.color === '--inherited') return '';
     const mark = el('i', {'aria-hidden': 'true'}, marks[i]);
     mark.style.color = 'var(' + c.color + ')';
     return el('span', {}, mark, c.label);
