@@ -277,7 +277,7 @@ def test_values_without_figures_stand_in_the_table(settings):
     assert "settings differ" in settings.find_element(By.ID, "banner").text
     heads = settings.find_elements(By.CSS_SELECTOR, "#grid-head .cell")
     assert [head.text for head in heads] == [
-        "# \u2191", "verdict", "name", "golden", "target"]
+        "#", "verdict", "name", "golden", "target"]
     settings.execute_script("selectByName('hyperparameters.norm_epsilon')")
     selected = settings.find_element(
         By.CSS_SELECTOR, ".grid-row[aria-selected=true]")
