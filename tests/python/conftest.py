@@ -44,3 +44,17 @@ def goldens(tmp_path_factory):
                     "--goldens", folder, "--workers", "2", "--quiet"],
                    check=True, timeout=900)
     return folder
+
+
+@pytest.fixture(scope="session")
+def precheck_traces(tmp_path_factory):
+    """The calls of precheck_calls.py: step 0 has the tensors, step 1 their
+    statistics."""
+    from precheck_calls import record
+
+    folder = tmp_path_factory.mktemp("precheck-traces")
+    for step, mode in enumerate(("tensor", "statistics")):
+        record(folder / mode, mode)
+        (folder / mode / "step0").rename(folder / f"step{step}")
+        (folder / mode).rmdir()
+    return folder

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import zipfile
+from xml.etree import ElementTree
 
 import pytest
 
@@ -18,28 +21,29 @@ from paths import ASSAY, ROOT
 
 pytest.importorskip("torch")
 
-CALLS = ROOT / "tests/python/precheck_calls.py"
+SCRIPTED = ROOT / "tests/precheck/workers/scripted.py"
 FAULTY = ROOT / "tests/python/precheck_faults.py"
 ENVIRONMENT = {**os.environ, "ASSAY_PYTHON": sys.executable,
                "OMP_NUM_THREADS": "1"}
 
 
-def traced(folder, mode):
-    subprocess.run([sys.executable, CALLS, folder, mode], check=True,
-                   capture_output=True)
-    return folder
-
-
-@pytest.fixture(scope="module", params=["tensor", "statistics"])
-def trace(request, tmp_path_factory):
-    """The calls of precheck_calls.py, with their elements or without."""
-    return traced(tmp_path_factory.mktemp(request.param) / "trace",
-                  request.param)
-
-
 @pytest.fixture(scope="module")
-def tensors(tmp_path_factory):
-    return traced(tmp_path_factory.mktemp("tensors") / "trace", "tensor")
+def tensors(precheck_traces):
+    """A trace that has the elements."""
+    return precheck_traces / "step0"
+
+
+def scripted(folder, apis, shape, seconds=0.0):
+    """Workers of the device and the golden that take as long and answer
+    zeros whatever they are asked."""
+    zeros = ["F32", shape, "00000000" * math.prod(shape)]
+    answer = {"tensors": {"output.0": zeros}, "seconds": seconds}
+    script = folder / "script.json"
+    script.write_text(json.dumps({side: dict.fromkeys(apis, answer)
+                                  for side in ("device", "golden", "given")}))
+    return [shlex.join(["python3", "-I", "-S", str(SCRIPTED), str(script),
+                        side, str(folder / "count")])
+            for side in ("device", "golden")]
 
 
 def precheck(trace, out, *more, worker="torch"):
@@ -58,22 +62,46 @@ def failing(report):
             for row in report["rows"] if row["verdict"] == "mismatch"]
 
 
-def test_a_healthy_device_has_no_mismatch(trace, tmp_path):
-    done, report = precheck(trace, tmp_path / "out", "--html",
-                            tmp_path / "r.html")
+def test_a_healthy_device_has_no_mismatch(precheck_traces, tmp_path):
+    files = {kind: tmp_path / f"r.{kind}"
+             for kind in ("html", "csv", "xlsx", "junit")}
+    flags = [each for kind, path in files.items()
+             for each in (f"--{kind}", path)]
+    done, report = precheck(precheck_traces, tmp_path / "out",
+                            "--every-call", *flags)
     assert failing(report) == []
     counts = report["counts"]
-    assert counts["match"] > 150
+    assert counts["match"] > 300
     left = [(row["name"], row["reasons"][0]["text"])
             for row in report["rows"] if row["verdict"] == "incomplete"]
-    assert len(left) <= 6, left
+    assert len(left) <= 12, left
     assert "judged by float64" in done.stdout
-    assert "Functional.gelu.0" in (tmp_path / "r.html").read_text()
+    assert "Functional.gelu.0" in files["html"].read_text()
+    check_reports(files, report)
     with open(tmp_path / "out/details.csv", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     assert {row["Status"] for row in rows} <= {"pass", "warning", "SKIP",
                                                "error", " "}
-    assert len(rows) > 150
+    assert len(rows) > 300
+
+
+def check_reports(files, report):
+    """Every row is in every report, with its verdict."""
+    rows = {(str(row["step"]), row["name"]): row["verdict"]
+            for row in report["rows"]}
+    with open(files["csv"], encoding="utf-8-sig") as file:
+        table = list(csv.DictReader(file))
+    assert {(row["Step"], row["NPU Name"]): row["Verdict"]
+            for row in table} == rows
+    suite = ElementTree.parse(files["junit"]).getroot()
+    assert not list(suite.iter("failure"))
+    assert len(list(suite.iter("testcase"))) >= 100
+    with zipfile.ZipFile(files["xlsx"]) as book:
+        sheets = [name for name in book.namelist() if "/sheet" in name]
+        text = "".join(book.read(name).decode() for name in sheets)
+        text += "".join(book.read(name).decode() for name in book.namelist()
+                        if "sharedStrings" in name)
+    assert all(name in text for _, name in rows)
 
 
 def test_one_call_is_named_by_the_command_that_repeats_it(tensors, tmp_path):
@@ -92,22 +120,30 @@ def test_one_call_is_named_by_the_command_that_repeats_it(tensors, tmp_path):
 
 
 def test_msprobe_judges_by_its_own_rules(tensors, tmp_path):
-    _, report = precheck(tensors, tmp_path / "out", "--only",
-                         "Functional.linear", "--standard",
-                         "msprobe-precheck")
-    assert report["counts"]["match"] > 0
+    device, golden = scripted(tmp_path, ["Torch.mean"], [])
+    _, report = precheck(tensors, tmp_path / "out", "--only", "Torch.mean.0",
+                         "--standard", "msprobe-precheck", "--golden", golden,
+                         worker=device)
+    assert report["standard"]["name"] == "msprobe-precheck"
+    assert report["counts"]["match"] == 1
     reasons = {r["criterion"] for row in report["rows"]
                for r in row["reasons"]}
     assert "msprobe_status" in reasons
 
 
 def test_resumed_it_says_the_same(tensors, tmp_path):
-    _, whole = precheck(tensors, tmp_path / "whole", "--only", "Functional.*")
-    command = [ASSAY, "precheck", "run", tensors, "--worker", "torch",
-               "--only", "Functional.*", "--out", tmp_path / "part",
-               "--jobs", "1"]
-    process = subprocess.Popen(command, env=ENVIRONMENT, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    apis = {json.loads(line)["prefix"] + "." + json.loads(line)["api"]
+            for line in next(tensors.rglob("trace.jsonl")).open()
+            if line.startswith('{"op"')}
+    device, golden = scripted(tmp_path, apis, [2], 0.05)
+    flags = ["--golden", golden, "--only", "Torch.*", "--jobs", "1"]
+    count = tmp_path / "count"
+    _, whole = precheck(tensors, tmp_path / "whole", *flags, worker=device)
+    calls = count.read_text().count("device")
+    process = subprocess.Popen(
+        [ASSAY, "precheck", "run", tensors, "--worker", device, "--out",
+         tmp_path / "part", *flags], env=ENVIRONMENT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     journal = tmp_path / "part/journal.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -118,8 +154,10 @@ def test_resumed_it_says_the_same(tensors, tmp_path):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "--resume" in out
-    _, resumed = precheck(tensors, tmp_path / "part", "--only",
-                          "Functional.*", "--resume")
+    _, resumed = precheck(tensors, tmp_path / "part", *flags, "--resume",
+                          worker=device)
+    # What was finished is kept.
+    assert count.read_text().count("device") == 2 * calls
     for report in (whole, resumed):
         report.pop("seconds")
         if report["first_divergence"]:

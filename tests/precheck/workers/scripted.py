@@ -8,7 +8,8 @@ SCRIPT is JSON: {"device": {"Torch.exp": ANSWER}, "golden": {...}, "given":
 where it is not to widen (as the device, where it is not said). COUNT is a file
 that gets a line for every request. ANSWER is
 
-  {"tensors": {"output.0": ["F32", [2], "hex of the bytes"]}, "contract": {}}
+  {"tensors": {"output.0": ["F32", [2], "hex of the bytes"]}, "contract": {},
+   "seconds": 0.1}: after so long, at once without it
   {"error": ["RuntimeError", "why"]}
   {"mode": "crash" | "hang" | "garbage" | "broken" | "unsupported"}
   [ANSWER, ANSWER, ...]: one after the other, the last one again and again"""
@@ -65,6 +66,7 @@ def answer(request):
         number = asked.get((side, api), 0)
         asked[side, api] = number + 1
         found = found[min(number, len(found) - 1)]
+    time.sleep(found.get("seconds", 0))
     if "mode" in found:
         return misbehave(found["mode"], request)
     result = {"type": "result", "id": request["id"], "status": "ok",
