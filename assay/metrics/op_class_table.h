@@ -56,7 +56,7 @@ searchsorted select select_scatter send setitem sgn short sign signbit slice
 slice_scatter sort split split_with_sizes squeeze stack swapaxes swapdims t
 take take_along_dim tensor tensor_split threshold tile to topk transpose
 tril tril_indices triu triu_indices trunc type type_as unbind unflatten
-unfold unique unique_consecutive unsqueeze vander view view_as
+unfold unique unique_consecutive unsqueeze view view_as
 view_as_complex view_as_real vsplit vstack where xor zero zeros zeros_like
 arange range shape_as_tensor bfloat16 hardtanh gather_base npu_one_hot
 npu_reshape npu_slice npu_broadcast npu_dtype_cast npu_confusion_transpose
@@ -78,7 +78,7 @@ tan tanh tanhshrink true_divide truediv xlogy quantize_per_tensor
 quantize_per_channel dequantize fake_quantize_per_tensor_affine
 apply_rotary_pos_emb fused_apply_rotary_pos_emb bias_gelu bias_gelu_impl
 bias_swiglu bias_swiglu_impl quick_gelu gelu_fast gelu_new squared_relu
-complex cross quantize
+complex quantize
 )";
 
 // Many values into one, but no matrix product.
@@ -87,7 +87,7 @@ adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d all_reduce
 avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy
 binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity
 count_nonzero cross_entropy ctc_loss cumprod cumsum cumulative_trapezoid
-diff dist embedding_bag fold fractional_max_pool2d gaussian_nll_loss
+cross diff dist embedding_bag fold fractional_max_pool2d gaussian_nll_loss
 grid_sample group_norm hinge_embedding_loss huber_loss index_add
 index_reduce instance_norm interpolate kl_div l1_loss layer_norm
 local_response_norm log_softmax logcumsumexp logsumexp lp_pool1d lp_pool2d
@@ -106,7 +106,7 @@ scatter_reduce sigmoid_focal_loss smooth_l1_loss soft_margin_loss softmax
 softmin std std_mean sum sum_to_size trace trapezoid trapz
 triplet_margin_loss upsample upsample_bicubic2d upsample_bilinear
 upsample_bilinear2d upsample_nearest var var_mean
-vocab_parallel_cross_entropy weight_norm clip_grad_norm get_total_norm
+vander vocab_parallel_cross_entropy weight_norm clip_grad_norm get_total_norm
 fused_layer_norm fused_rms_norm moe_permute moe_unpermute linalg_norm
 vector_norm matrix_norm
 )";
@@ -151,7 +151,9 @@ multiply npu_rotary_mul pow prelu repeat repeat_interleave rsub sub subtract
 swiglu take take_along_dim tile true_divide truediv unfold where xlogy
 all_gather all_gather_base all_gather_into_tensor broadcast bias_gelu
 bias_gelu_impl bias_swiglu bias_swiglu_impl unbind pad clone masked_fill
-cross
+cross clamp clamp_min clamp_max clip masked_select masked_scatter copysign
+fmax fmin fill index_fill index_put setitem gather_base atan2 arctan2 hypot
+fmod remainder logaddexp logaddexp2 ldexp float_power complex polar
 )";
 
 inline constexpr std::string_view kMovementModules = R"(

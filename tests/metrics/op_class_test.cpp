@@ -65,6 +65,13 @@ TEST(OpClass, BackwardOfSomeMovesAndSumsIsAReduction) {
   EXPECT_EQ(op_class("Module.wte.Embedding.parameters_grad.weight"),
             OpClass::kReduction);
   EXPECT_EQ(op_class("Tensor.__add__.0.backward"), OpClass::kReduction);
+  for (const char* name :
+       {"Torch.clamp", "Torch.clamp_min", "Torch.clamp_max", "Torch.clip",
+        "Torch.masked_select", "Torch.copysign", "Torch.fmax", "Tensor.fill_",
+        "Tensor.__setitem__", "Torch.atan2", "Torch.hypot", "Torch.logaddexp",
+        "Torch.linalg.cross", "Torch.linalg.vander"})
+    EXPECT_EQ(op_class(std::string(name) + ".0.backward"), OpClass::kReduction)
+        << name;
   EXPECT_EQ(op_class("Functional.gelu.0.backward"), OpClass::kElementwise);
   EXPECT_EQ(op_class("Torch.transpose.0.backward"), OpClass::kMovement);
 }
