@@ -30,6 +30,7 @@ struct ApiCall {
   std::uint32_t forward = 0;   // index into Trace::ops
   std::int32_t backward = -1;  // its gradients, -1: not in the trace
   std::vector<Argument> arguments;
+  std::string problem;  // why `arguments` is empty though there are some
 };
 
 // The calls of functions in execution order: operators with a forward
@@ -37,7 +38,18 @@ struct ApiCall {
 // backward pass of its name. A trace of modules alone has none. Recomputed
 // calls repeat others and are left out. Keys of a dict that hold a dot come
 // apart; what is replayed wrongly for that does not give the recorded output,
-// and is no match.
+// and is no match. The second call of a name, "Torch.exp.0.forward#2", is
+// "Torch.exp.0#2". More than 10,000 leaves, or deeper than 32, are a problem.
 std::vector<ApiCall> read_calls(const Trace& trace);
+
+// An operator of a call that read_calls() leaves out, and why.
+struct LeftOut {
+  std::uint32_t op = 0;
+  std::string why;
+};
+
+// Forward passes whose names are no calls', and gradients of calls that the
+// trace does not have: what the trace recorded of them is held to nothing.
+std::vector<LeftOut> left_out(const Trace& trace);
 
 }  // namespace assay::precheck

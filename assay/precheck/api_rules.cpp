@@ -95,6 +95,7 @@ const Record* raised(const Trace& trace, const Op& op) {
 }
 
 SkipRule rule_of_arguments(const Trace& trace, const ApiCall& call) {
+  if (!call.problem.empty()) return {Skip::kLoss, call.problem};
   for (const Argument& argument : call.arguments) {
     std::string problem = problem_of(trace, argument);
     if (!problem.empty()) return {Skip::kLoss, std::move(problem)};

@@ -1,6 +1,7 @@
 #include "assay/precheck/inputs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,6 +21,13 @@ namespace {
 
 using conform::List;
 using conform::Object;
+
+// Of the machine's memory: the golden needs the same in float64, and results.
+constexpr std::int64_t kShareOfMemory = 4;
+
+std::int64_t physical_bytes() {
+  return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+}
 
 class InputMaker {
  public:
@@ -85,6 +93,7 @@ class InputMaker {
   void add_tensor(const std::string& name, const Record& record) {
     Tensor& tensor = inputs_.tensors[name];
     if (record.file.empty()) {
+      make_room(*record.facts.dtype, record.facts.shape);
       tensor = generate(record, key_of(name));
       inputs_.generated.push_back(name);
       generated_[name] = &record;
@@ -92,6 +101,19 @@ class InputMaker {
       tensor = loaded(record);
     }
     if (tensor.dtype() == DType::kC128) tensor = as_pairs(tensor);
+  }
+
+  // A shape is a few bytes of the trace, whatever elements it asks for.
+  void make_room(DType dtype, const Shape& shape) {
+    const auto count = checked_numel(shape);
+    const auto bytes = count ? storage_bytes(dtype, *count) : std::nullopt;
+    const std::int64_t most = physical_bytes() / kShareOfMemory;
+    if (!bytes || static_cast<std::int64_t>(*bytes) > most - generated_bytes_)
+      throw Error(Code::kRefused,
+                  fmt::format("inputs of shape {} would have to be generated: "
+                              "over a quarter of this machine's memory",
+                              to_string(shape)));
+    generated_bytes_ += static_cast<std::int64_t>(*bytes);
   }
 
   // A file that is not what the trace says it is would be another call.
@@ -142,6 +164,7 @@ class InputMaker {
           !record.facts.requires_grad.value_or(false))
         continue;
       const std::string name = "gradient." + record.leaf;
+      make_room(*record.facts.dtype, record.facts.shape);
       inputs_.tensors[name] =
           generate_unit(*record.facts.dtype, record.facts.shape, key_of(name));
       inputs_.generated.push_back(name);
@@ -153,6 +176,7 @@ class InputMaker {
   const PlannedCall& planned_;
   const std::uint64_t seed_;
   Generated generated_;
+  std::int64_t generated_bytes_ = 0;
   CallInputs inputs_;
 };
 

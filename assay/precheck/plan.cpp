@@ -94,12 +94,16 @@ class Planner {
   // cannot be read: what was called there is not known.
   void add_unrecorded(std::size_t index) {
     const Trace& trace = plan_.traces[index];
+    for (LeftOut& op : left_out(trace))
+      plan_.unrecorded.push_back(
+          {index, trace.ops[op.op].name, std::move(op.why)});
     for (const Op& op : trace.ops) {
       if (op.direction != Direction::kNone) continue;
       for (std::uint32_t i = 0; i < op.record_count; ++i) {
         const Record& record = trace.records[op.first_record + i];
         if (record.unreadable.empty()) continue;
-        plan_.unrecorded.push_back({index, op.name, record.unreadable});
+        plan_.unrecorded.push_back(
+            {index, op.name, "not recorded: " + record.unreadable});
         break;
       }
     }

@@ -30,7 +30,7 @@ struct PlannedCall {
   SkipRule rule;
 };
 
-// A record of the trace that says that something was not recorded.
+// What the trace says was not recorded, and what it recorded that is no call.
 struct Unrecorded {
   std::size_t trace = 0;
   std::string name, why;

@@ -59,6 +59,7 @@ std::string signature_of(const Trace& trace, const ApiCall& call) {
   add_text(call.api, text);
   add_text(trace.ops[call.forward].autocast, text);
   for (const Argument& argument : call.arguments) add(trace, argument, text);
+  add_text(call.problem, text);
   return text;
 }
 

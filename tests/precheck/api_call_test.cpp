@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/precheck/api_rules.h"
+
 namespace assay::precheck {
 namespace {
 
@@ -63,6 +65,42 @@ TEST(ApiCall, LeavesRecomputedCallsOut) {
          {"input.0"});
   trace.ops[0].recompute = true;
   EXPECT_TRUE(read_calls(trace).empty());
+}
+
+TEST(ApiCall, NumbersThatCopiesOfANameHaveAreKept) {
+  Trace trace;
+  for (const char* copy : {"", "#2", "#x"}) {
+    add_op(trace, std::string("Torch.exp.0.forward") + copy, "exp", "Torch",
+           Direction::kForward, {"input.0", "output.0"});
+    add_op(trace, std::string("Torch.exp.0.backward") + copy, "exp", "Torch",
+           Direction::kBackward, {"input.0", "output.0"});
+  }
+  const std::vector<ApiCall> calls = read_calls(trace);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].name, "Torch.exp.0");
+  EXPECT_EQ(calls[0].backward, 1);
+  EXPECT_EQ(calls[1].name, "Torch.exp.0#2");
+  EXPECT_EQ(calls[1].backward, 3);
+  const std::vector<LeftOut> left = left_out(trace);
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].op, 4u);
+  EXPECT_EQ(left[1].op, 5u);
+}
+
+TEST(ApiCall, NoTraceMakesItNestWithoutEnd) {
+  std::string deep = "input.0";
+  for (int i = 0; i < 200'000; ++i) deep += ".0";
+  std::vector<std::string> wide;
+  for (int i = 0; i < 200'000; ++i)
+    wide.push_back("input.0." + std::to_string(i));
+  Trace trace;
+  add_op(trace, "Torch.f.0.forward", "f", "Torch", Direction::kForward, {deep});
+  add_op(trace, "Torch.f.1.forward", "f", "Torch", Direction::kForward, wide);
+  for (const ApiCall& call : read_calls(trace)) {
+    EXPECT_TRUE(call.arguments.empty());
+    EXPECT_EQ(skip_rule(trace, call).skip, Skip::kLoss);
+    EXPECT_FALSE(skip_rule(trace, call).why.empty());
+  }
 }
 
 TEST(ApiCall, AMappingIsNoSequence) {
