@@ -17,6 +17,17 @@ Reason note(std::string_view criterion, std::string text) {
   return make_reason(criterion, std::move(text), true);
 }
 
+// Two devices of which neither could be checked agree in nothing: their
+// comparison has to see the row.
+Detail detail_without_figures(const Row& row) {
+  Detail detail;
+  detail.name = row.name();
+  detail.status = row.verdict == Verdict::kMismatch ? "error" : "SKIP";
+  if (const Reason* reason = deciding_reason(row))
+    detail.message = reason->text;
+  return detail;
+}
+
 class Assembler {
  public:
   Assembler(const Plan& plan, RunResult& result)
@@ -125,7 +136,10 @@ class Assembler {
     if (severity(row.verdict) > severity(of.verdict)) of.verdict = row.verdict;
     if (row.verdict == Verdict::kMismatch && !first_)
       first_ = comparison_.rows.size();
-    if (judged.detail) result_.details.push_back(*std::move(judged.detail));
+    if (judged.detail)
+      result_.details.push_back(*std::move(judged.detail));
+    else if (row.verdict != Verdict::kMatch && row.verdict != Verdict::kEmpty)
+      result_.details.push_back(detail_without_figures(row));
     comparison_.rows.push_back(std::move(row));
   }
 
@@ -148,7 +162,7 @@ class Assembler {
     op.first_row = static_cast<std::uint32_t>(comparison_.rows.size());
     const auto index = static_cast<std::uint32_t>(group.ops.size());
     add_row(decided(lost.name, false, true, Verdict::kIncomplete, "unrecorded",
-                    "not recorded: " + lost.why),
+                    lost.why),
             lost.trace, index, op);
     group.ops.push_back(std::move(op));
   }

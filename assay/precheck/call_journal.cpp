@@ -44,6 +44,8 @@ CallJournal::CallJournal(const fs::path& folder, bool resume)
       }) {
   std::error_code ignored;
   if (!resume) fs::remove_all(folder / "logs", ignored);
+  // Of an earlier run: until this one is over there are no figures.
+  fs::remove(folder / "details.csv", ignored);
   if (fs::file_size(folder / "journal.jsonl", ignored) <= 1) log_.add(kHeader);
 }
 

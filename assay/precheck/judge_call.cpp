@@ -80,7 +80,12 @@ class CallJudge {
         golden.outcome.ok() ? device.outcome : golden.outcome;
     const std::string what =
         fmt::format("{}: {}", one_line(failed.error), one_line(failed.message));
-    if (golden.outcome.ok())
+    if (golden.outcome.ok() && own_installation_raises(failed))
+      fail(Verdict::kIncomplete, "golden_failed",
+           "the device raises, and so does the golden's installation in the "
+           "given precision: " +
+               what);
+    else if (golden.outcome.ok())
       fail(Verdict::kMismatch, "failed",
            "the device raises, the golden does not: " + what);
     else
@@ -88,6 +93,14 @@ class CallJudge {
            (both ? "both sides raise, the golden: " : "the golden raises: ") +
                what);
     return true;
+  }
+
+  // Of dtypes that an operator has on neither side.
+  bool own_installation_raises(const conform::Outcome& device) {
+    if (!task_.again) return false;
+    const CaseRun& own = judge_.given();
+    return own.ending == Ending::kCompared && !own.outcome.ok() &&
+           !own.outcome.unsupported() && own.outcome.error == device.error;
   }
 
   // ---- which tensors
@@ -113,6 +126,28 @@ class CallJudge {
     for (const auto& run : {task_.golden, task_.device})
       for (const auto& [name, tensor] : tensors_of(*run))
         if (!name.starts_with(kAgain)) add_name(name);
+    add_recorded_gradients();
+  }
+
+  // Gradients that the trace has and nobody was asked for: of an argument that
+  // requires none by what the trace says of it.
+  void add_recorded_gradients() {
+    if (call_.backward < 0) return;
+    const Op& op = task_.trace->ops[static_cast<std::size_t>(call_.backward)];
+    constexpr std::string_view kOutput = "output";
+    for (const Record& record : records_of(op)) {
+      if (record.role != Role::kOutput || !record.is_tensor) continue;
+      std::string input(kInput);
+      if (record.leaf.starts_with(kOutput))
+        input += std::string_view(record.leaf).substr(kOutput.size());
+      const Record* argument =
+          record_named(task_.trace->ops[call_.forward], Role::kInput, input);
+      if (argument && argument->is_tensor)
+        add_name(std::string(kGradient) + input);
+      else if (!task_.inputs->backward)
+        add(record.leaf, Verdict::kIncomplete, "not_replayed",
+            "the trace has this gradient, which was not asked for");
+    }
   }
 
   static bool wants_gradient(const Record& record) {

@@ -13,6 +13,7 @@
 #include "assay/precheck/conditioning.h"
 #include "assay/precheck/indices.h"
 #include "assay/precheck/nondeterminism.h"
+#include "assay/precheck/own_installation.h"
 #include "assay/precheck/random/arguments.h"
 #include "assay/precheck/repeats.h"
 #include "assay/precheck/selection.h"
@@ -80,6 +81,9 @@ JudgedRow TensorJudge::judge(const Given& what, const Tensor& golden,
   if (name == chosen_indices(call_.api)) judge_selection(selection, judged.row);
   if (!task.backward && judged.row.verdict == Verdict::kMismatch)
     excuse_order(judged.row);
+  if (may_hold_to_own(judged.row) && task_.again && !task_.by_detail)
+    if (const Tensor* same = own(name))
+      hold_to_own(*task_.standard, task, *same, judged.row);
   if (!repeats(name))
     judge_repeats(*task_.standard, task,
                   find(tensors_of(*task_.device), std::string(kAgain) + name),
@@ -132,12 +136,15 @@ Judgement TensorJudge::judge_drawn_gradient(const std::string& name,
   const Tensor* output = find(device, std::string(kAfter) + argument_of(name));
   if (!output) output = find(device, "output.0");
   const Tensor* given = find(task_.inputs->tensors, "gradient.output.0");
-  if (output && given && name == std::string(kGradient) + first_argument())
+  const Tensor* input = find(task_.inputs->tensors, argument_of(name));
+  if (output && given && input && input->shape() == output->shape() &&
+      name == std::string(kGradient) + first_argument())
     return judge_random_gradient(random, *output, *given, gradient);
   Judgement judgement;
-  judgement.reasons.push_back(
-      {"random", "the gradient of a random operator's further arguments", 0, 0,
-       -1, false});
+  judgement.reasons.push_back({"random",
+                               "the gradient of a random operator's further "
+                               "arguments, or of one that is broadcast",
+                               0, 0, -1, false});
   return judgement;
 }
 
@@ -221,6 +228,19 @@ void TensorJudge::finish(const Given& what, const Tensor& golden,
                         "it has to have is not known",
                         0, 0, -1, false});
   }
+  const auto answered = task_.device->outcome.contract.find("precision");
+  if (answered != task_.device->outcome.contract.end() &&
+      !(answered->second.is_text() && answered->second.text() == "given") &&
+      row.verdict == Verdict::kMatch) {
+    row.verdict = Verdict::kIncomplete;
+    row.reasons.insert(
+        row.reasons.begin(),
+        {"precision",
+         "agrees, but the device says that it was computed in another "
+         "precision than asked for: " +
+             one_line(conform::to_json(answered->second)),
+         0, 0, -1, false});
+  }
   const auto precision = task_.golden->outcome.contract.find("precision");
   if (precision != task_.golden->outcome.contract.end())
     row.reasons.push_back(
@@ -258,6 +278,14 @@ std::vector<Tensor> TensorJudge::moved(const std::string& name,
     tensors.push_back(*tensor);
   }
   return tensors;
+}
+
+// Of that, the tensor of that name.
+const Tensor* TensorJudge::own(const std::string& name) {
+  const Tensor* tensor = find(tensors_of(given()), name);
+  return !tensor && name.starts_with(kAfter)
+             ? find(task_.inputs->tensors, name.substr(kAfter.size()))
+             : tensor;
 }
 
 // What the golden's installation gives without widening.

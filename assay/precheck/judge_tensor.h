@@ -47,6 +47,7 @@ class TensorJudge {
   bool repeats(const std::string& name) const;
   void excuse_order(Row& row);
   void finish(const Given& what, const Tensor& golden, JudgedRow& judged) const;
+  const Tensor* own(const std::string& name);
   std::vector<Tensor> moved(const std::string& name, Yardstick yardstick);
 
   const CallTask& task_;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/precheck/ratio/compare.h"
 #include "assay/report/json.h"
 #include "precheck_fixture.h"
 
@@ -98,6 +99,7 @@ TEST_F(PrecheckTest, WhatNobodyCanReproduceIsNoReplay) {
   call("Torch.add.0", f32({1}, {1}), f64({1}, {1}), "bfloat16", "[1]");
   call("Torch.sub.0", f32({3}, {1, 2, 3}),
        bytes_of<std::int64_t>("I64", {3}, {1, 2, 3}), "float32", "[3]");
+  given_["Torch.add"] = device_["Torch.add"];
   const RunResult result = run();
   for (const char* name :
        {"Torch.add.0.forward.output.0", "Torch.sub.0.forward.output.0"}) {
@@ -220,6 +222,147 @@ TEST_F(PrecheckTest, GradientsAreAskedForAndMissed) {
   EXPECT_EQ(result.comparison.groups[0].ops[1].name, "Torch.mul.0.backward");
   EXPECT_EQ(result.comparison.groups[0].ops[1].row_count, 2u);
   EXPECT_EQ(result.comparison.groups[0].stacks[0][0], "model.py:7 in forward");
+}
+
+// The trace has gradients, but says of no argument that it requires one.
+TEST_F(PrecheckTest, GradientsThatNobodyAskedForAreNoMatch) {
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  op("Torch.exp.0.backward");
+  tensor("input", "input.0", "float32", "[2]");
+  tensor("output", "output.0", "float32", "[2]");
+  const RunResult result = run();
+  EXPECT_EQ(row(result, "Torch.exp.0.forward.output.0").verdict,
+            Verdict::kMatch);
+  const Row& lost = row(result, "Torch.exp.0.backward.output.0");
+  EXPECT_EQ(lost.verdict, Verdict::kIncomplete);
+  EXPECT_EQ(criterion(lost), "not_replayed");
+  EXPECT_EQ(result.comparison.verdict, Verdict::kIncomplete);
+}
+
+// What no name of a call leads to was recorded all the same.
+TEST_F(PrecheckTest, OperatorsThatAreNoCallsAreNoMatch) {
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  op("Torch.log.0.forward");
+  trace_.replace(trace_.rfind("log.0.forward"), 13, "log.0.fwd_____");
+  tensor("input", "input.0", "float32", "[2]");
+  tensor("output", "output.0", "float32", "[2]");
+  op("Torch.sin.3.backward");
+  tensor("output", "output.0", "float32", "[2]");
+  const RunResult result = run();
+  EXPECT_EQ(row(result, "Torch.log.0.fwd_____").verdict, Verdict::kIncomplete);
+  EXPECT_EQ(row(result, "Torch.sin.3.backward").verdict, Verdict::kIncomplete);
+  EXPECT_EQ(result.comparison.verdict, Verdict::kIncomplete);
+  chosen_.only = {"Torch.exp"};
+  EXPECT_EQ(run().comparison.verdict, Verdict::kMatch);
+}
+
+// A shape of statistics asks for as much memory as its writer likes.
+TEST_F(PrecheckTest, ShapesThatNoMachineHoldsAreNotGenerated) {
+  const std::int64_t bytes =
+      std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  op("Torch.sin.0.forward");
+  tensor("input", "input.0", "float32", fmt::format("[{}]", bytes / 12));
+  tensor("output", "output.0", "float32", "[2]");
+  const RunResult result = run();
+  EXPECT_EQ(row(result, "Torch.exp.0.forward.output.0").verdict,
+            Verdict::kMatch);
+  const Row& refused = row(result, "Torch.sin.0.forward");
+  EXPECT_EQ(criterion(refused), "inputs");
+  EXPECT_THAT(deciding_reason(refused)->text,
+              HasSubstr("a quarter of this machine's memory"));
+}
+
+TEST_F(PrecheckTest, TheSecondCallOfANameIsReplayedToo) {
+  for (int i = 0; i < 2; ++i)
+    call("Torch.exp.0", f32({2}, {1, 3}), f64({2}, {1, 2}), "float32", "[2]");
+  chosen_.every_call = true;
+  const RunResult result = run();
+  ASSERT_EQ(result.calls.size(), 2u);
+  EXPECT_EQ(row(result, "Torch.exp.0#2.forward.output.0").verdict,
+            Verdict::kMismatch);
+}
+
+// The golden's own installation errs as far as the device does: the golden is
+// no yardstick, which is neither a mismatch nor a match.
+TEST_F(PrecheckTest, TheOwnInstallationsErrorIsNoYardstick) {
+  const Bytes right = f32({2}, {1, 2}), off = f32({2}, {1, 2.5F}),
+              worse = f32({2}, {1, 2.75F});
+  for (const char* name : {"Torch.exp.0", "Torch.cos.0", "Torch.sin.0"})
+    call(name, off, f64({2}, {1, 2}), "float32", "[2]");
+  given_["Torch.exp"] = answer_of({{"output.0", off}});
+  given_["Torch.cos"] = answer_of({{"output.0", right}});
+  given_["Torch.sin"] = answer_of({{"output.0", f32({2}, {1, 2.25F})}});
+  call("Torch.tan.0", f32({2}, {kNan, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  given_["Torch.tan"] = answer_of({{"output.0", f32({2}, {kNan, 2})}});
+  call("Torch.abs.0", worse, f64({2}, {1, 2}), "float32", "[2]");
+  given_["Torch.abs"] = answer_of({{"output.0", f32({2}, {1, 3})}});
+  const RunResult result = run();
+  const auto verdict = [&](const std::string& name) {
+    return to_string(row(result, name + ".0.forward.output.0").verdict);
+  };
+  EXPECT_EQ(verdict("Torch.exp"), "incomplete");  // the same
+  EXPECT_EQ(criterion(row(result, "Torch.exp.0.forward.output.0")),
+            "no_yardstick");
+  EXPECT_EQ(verdict("Torch.cos"), "mismatch");    // it is right
+  EXPECT_EQ(verdict("Torch.sin"), "mismatch");    // it is less wrong
+  EXPECT_EQ(verdict("Torch.tan"), "incomplete");  // the same NaN
+  EXPECT_EQ(verdict("Torch.abs"), "mismatch");    // moves values: bit for bit
+}
+
+TEST_F(PrecheckTest, WhatRaisesOnBothInTheGivenPrecisionIsNoMismatch) {
+  const auto raises = [](const char* error) {
+    return conform::Object{{"error", conform::List{error, "no bf16"}}};
+  };
+  for (const char* name : {"Torch.exp.0", "Torch.sin.0", "Torch.cos.0"})
+    call(name, f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  for (const char* api : {"Torch.exp", "Torch.sin", "Torch.cos"})
+    device_[api] = raises("NotImplementedError");
+  given_["Torch.exp"] = raises("NotImplementedError");
+  given_["Torch.sin"] = raises("ValueError");
+  const RunResult result = run();
+  EXPECT_EQ(criterion(row(result, "Torch.exp.0.forward")), "golden_failed");
+  EXPECT_EQ(criterion(row(result, "Torch.sin.0.forward")), "failed");
+  EXPECT_EQ(criterion(row(result, "Torch.cos.0.forward")), "failed");
+}
+
+TEST_F(PrecheckTest, AnotherPrecisionThanAskedForIsNoMatch) {
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  device_["Torch.exp"] =
+      answer_of({{"output.0", f32({2}, {1, 2})}}, {{"precision", "float64"}});
+  const RunResult result = run();
+  EXPECT_EQ(criterion(row(result, "Torch.exp.0.forward.output.0")),
+            "precision");
+}
+
+// Two devices of which neither was checked have to be no match.
+TEST_F(PrecheckTest, DetailsHaveWhatWasNotChecked) {
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  call("Torch.sin.0", f32({1}, {1}), f64({2}, {1, 2}), "float32", "[2]");
+  call("Torch.cos.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  device_["Torch.cos"] = conform::Object{{"mode", "unsupported"}};
+  std::filesystem::create_directories(folder_ / "out");
+  const std::vector<Detail> details = run().details;
+  ASSERT_EQ(details.size(), 3u);
+  EXPECT_EQ(details[0].status, "pass");
+  EXPECT_EQ(details[1].name, "Torch.sin.0.forward.output.0");
+  EXPECT_EQ(details[1].status, "error");
+  EXPECT_EQ(details[2].status, "SKIP");
+  EXPECT_EQ(compare_devices(details, details, {}).comparison.verdict,
+            Verdict::kMismatch);
+  EXPECT_EQ(
+      compare_devices({details[0], details[2]}, {details[0], details[2]}, {})
+          .comparison.verdict,
+      Verdict::kIncomplete);
+}
+
+// Figures of an earlier run are none of this one, which may be killed.
+TEST_F(PrecheckTest, FiguresOfAnEarlierRunAreGone) {
+  call("Torch.exp.0", f32({2}, {1, 2}), f64({2}, {1, 2}), "float32", "[2]");
+  run();
+  std::ofstream(folder_ / "out/details.csv") << "old";
+  run();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out/details.csv"));
 }
 
 TEST_F(PrecheckTest, AWriteThatOneSideAloneDidIsSeen) {

@@ -5,7 +5,7 @@ usage: scripted.py SCRIPT device|golden COUNT
 
 SCRIPT is JSON: {"device": {"Torch.exp": ANSWER}, "golden": {...}, "given":
 {...}}: what the device answers, what the golden does, and what the golden does
-where it is not to widen (as the device, where it is not said). COUNT is a file
+where it is not to widen (as always, where it is not said). COUNT is a file
 that gets a line for every request. ANSWER is
 
   {"tensors": {"output.0": ["F32", [2], "hex of the bytes"]}, "contract": {},
@@ -60,7 +60,7 @@ def answer(request):
     parameters = request["parameters"]
     side, api = SIDE, parameters["api"]
     if side == "golden" and parameters["precision"] == "given":
-        side = "given" if api in SCRIPT["given"] else "device"
+        side = "given" if api in SCRIPT["given"] else "golden"
     found = SCRIPT[side][api]
     if isinstance(found, list):
         number = asked.get((side, api), 0)
