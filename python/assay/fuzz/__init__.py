@@ -12,6 +12,12 @@ docs/fuzz.md is the guide; what is judged, and how, is C++
 
 from __future__ import annotations
 
-from assay.fuzz.check import Fuzz, fuzz
-
 __all__ = ["Fuzz", "fuzz"]
+
+
+def __getattr__(name: str):
+    # Where there is no torch, script.py is to say so.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from assay.fuzz import check
+    return getattr(check, name)
