@@ -117,6 +117,16 @@ TEST(Diff, WhatDiffersAsExpectedIsNoEvidence) {
   EXPECT_EQ(result.verdict, Verdict::kIncomplete);
 }
 
+// torch sets it by itself, to a folder that has the user's name.
+TEST(Diff, AFolderOfCompiledKernelsIsNoSetting) {
+  EXPECT_EQ(verdict(Section::kEnvironment, "TORCHINDUCTOR_CACHE_DIR",
+                    text("/tmp/torchinductor_a"), text("/tmp/torchinductor_b")),
+            Verdict::kEmpty);
+  EXPECT_EQ(verdict(Section::kEnvironment, "TORCHINDUCTOR_MAX_AUTOTUNE",
+                    text("0"), text("1")),
+            Verdict::kMismatch);
+}
+
 TEST(Diff, DefaultsOfAKnownProgram) {
   const auto options = [](std::map<std::string, Value> values) {
     values["program"] = text("pretrain_gpt.py");
