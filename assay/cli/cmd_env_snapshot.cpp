@@ -125,6 +125,24 @@ class EnvSnapshotCommand : public Command {
       environment.missing.push_back(note);
   }
 
+  // Weights, batches and draws are lists beside the values of their sections.
+  static std::int64_t recorded(const env::Snapshot& made, Section section) {
+    const auto count = [](const auto& all) {
+      return static_cast<std::int64_t>(all.size());
+    };
+    const std::int64_t values = count(made[section].values);
+    switch (section) {
+      case Section::kWeights:
+        return values + count(made.weights);
+      case Section::kData:
+        return values + count(made.batches);
+      case Section::kRandom:
+        return values + made.draw_count;
+      default:
+        return values;
+    }
+  }
+
   void write(const env::Snapshot& made) const {
     const std::string text = env::to_json(made);
     AtomicFile file(out_ == "-" ? "/dev/stdout" : out_);
@@ -136,7 +154,7 @@ class EnvSnapshotCommand : public Command {
       const env::SectionFacts& facts = made.sections[i];
       if (!facts.collected) continue;
       line += " " + std::string(env::kSectionNames[i]) + " " +
-              human_count(static_cast<std::int64_t>(facts.values.size()));
+              human_count(recorded(made, static_cast<Section>(i)));
     }
     print_text(line + "\n");
     for (std::size_t i = 0; i < env::kSectionNames.size(); ++i)

@@ -47,7 +47,7 @@ std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines)
     text += (text.empty() ? "" : "; ") + line;
-  return text.empty() ? "nothing says why" : text;
+  return text.empty() ? "its snapshot does not say why" : text;
 }
 
 // One side has the section, the other has not.

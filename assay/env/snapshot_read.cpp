@@ -324,6 +324,12 @@ Snapshot read_snapshot(const std::filesystem::path& path) {
   const auto bytes = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                               bytes.size());
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != text.npos && text[begin] != '{')
+    throw Error(Code::kRefused,
+                printable(path.string()) +
+                    ": no snapshot, expected what `assay env snapshot` writes "
+                    "(of a script: `assay env snapshot --script`)");
   Snapshot made = parse_snapshot(text, path.string());
   file->check_intact();
   return made;

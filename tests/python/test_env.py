@@ -52,6 +52,15 @@ def test_the_same_start_is_a_match(diff, tmp_path):
     assert golden["weights"][0]["name"] == "0.weight"
 
 
+def test_a_snapshot_tells_how_many_weights_and_batches_it_took_in(
+        assay, tmp_path):  # noqa: F811: the program, not the package
+    made = record(tmp_path / "a.json")
+    said = assay("env", "snapshot", "--static", "--init", tmp_path / "a.json",
+                 "--out", tmp_path / "b.json", code=0).stdout
+    assert f" data {len(made['batches'])} " in said
+    assert f" weights {len(made['weights'])} " in said
+
+
 def test_a_tf32_switch(diff, tmp_path):
     record(tmp_path / "a.json")
     before = torch.backends.cuda.matmul.allow_tf32

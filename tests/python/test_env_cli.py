@@ -157,6 +157,15 @@ def test_what_cannot_be_done_is_one_line(assay, tmp_path, quick, arguments,
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+def test_a_script_is_no_snapshot_and_the_message_says_what_makes_one(
+        assay, tmp_path, quick):
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    done = assay("env", "diff", "run.sh", "run.sh", code=3, **quick)
+    assert done.stderr == (
+        "assay: run.sh: no snapshot, expected what `assay env snapshot` writes "
+        "(of a script: `assay env snapshot --script`)\n")
+
+
 def test_a_script_that_does_not_end(assay, tmp_path, here):
     pathlib.Path(tmp_path / "run.sh").write_text("A=1\nB='x\n")
     done = assay("env", "snapshot", "--static", "--out", "a.json", "--script",
