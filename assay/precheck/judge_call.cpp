@@ -70,7 +70,7 @@ class CallJudge {
          {std::pair("the device", &device), std::pair("the golden", &golden)})
       if (run->outcome.unsupported()) {
         fail(Verdict::kIncomplete, "unsupported",
-             fmt::format("{} lacks it: {}", side,
+             fmt::format("{} cannot make the call: {}", side,
                          one_line(run->outcome.message)));
         return true;
       }

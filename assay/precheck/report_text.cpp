@@ -155,7 +155,7 @@ class Text {
         plural(comparison_.counts.match + comparison_.counts.mismatch,
                "result"));
     if (generated_ > 0)
-      text_ += fmt::format("; inputs of {} generated from statistics",
+      text_ += fmt::format("; inputs or gradients of {} generated",
                            plural(generated_, "signature"));
     if (no_loss_ > 0)
       text_ += fmt::format("; {} with nothing to check", no_loss_);

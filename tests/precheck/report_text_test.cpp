@@ -25,7 +25,7 @@ mismatch   first: Torch.add.0.forward.output.0
   model.py:7 in forward
   again: assay precheck run trace --only Torch.add.0.forward
 match 1   mismatch 2   incomplete 1   empty 1   of 5 signatures
-6 calls of 5 APIs, 3 results compared; inputs of 3 signatures generated from statistics; 1 with nothing to check
+6 calls of 5 APIs, 3 results compared; inputs or gradients of 3 signatures generated; 1 with nothing to check
 
 verdict   API        failed  calls  worst                         rel. L2  reason
 mismatch  Torch.cat     1/1      1  Torch.cat.0.forward.output.0    1.342  1 of 2 elements differ, …

@@ -233,6 +233,8 @@ def test_exit_codes(assay, tmp_path):
         assay("precheck", "compare", device, reference, code=code)
     damaged = tmp_path / "damaged.csv"
     damaged.write_text(a.read_text().replace("0.25", "O.25"))
+    error = assay("precheck", "compare", tmp_path, b, code=3).stderr
+    assert "no details.csv in it, expected a result folder" in error
     error = assay("precheck", "compare", damaged, b, code=3).stderr
     assert "damaged.csv:3: column '" in error and "'O.25'" in error
     assert error.count("\n") == 1

@@ -226,9 +226,14 @@ std::vector<Detail> parse_details_csv(std::string_view bytes,
 
 std::filesystem::path details_csv_path(const std::filesystem::path& argument) {
   std::error_code ignored;
-  return std::filesystem::is_directory(argument, ignored)
-             ? argument / "details.csv"
-             : argument;
+  if (!std::filesystem::is_directory(argument, ignored)) return argument;
+  const std::filesystem::path path = argument / "details.csv";
+  if (!std::filesystem::exists(path, ignored))
+    throw Error(Code::kUnreadable,
+                printable(argument.string()) +
+                    ": no details.csv in it, expected a result folder of "
+                    "`assay precheck run` or a details csv");
+  return path;
 }
 
 std::vector<Detail> read_details_csv(const std::filesystem::path& argument) {
