@@ -48,7 +48,7 @@ class CliArgs : public Args {
             const std::string& help, std::vector<std::string>* values,
             Completes) override {
     // One value a flag: `--only GLOB GOLDEN TARGET` keeps its positionals.
-    app_->add_option(names, *values, help)
+    app_->add_option(names, *values, help + " (may be repeated)")
         ->type_name(metavar)
         ->allow_extra_args(false);
   }
