@@ -391,7 +391,8 @@ def _capturing() -> bool:
 
 
 def fuzz(model: Models = None, **options: Any) -> Fuzz:
-    """A Fuzz for a with statement or a decorator; its arguments are Fuzz's."""
+    """A Fuzz for a with statement or a decorator; help(assay.Fuzz) lists its
+    arguments."""
     return Fuzz(model, **options)
 
 
