@@ -224,15 +224,21 @@ Value written(const T& value) {
                                   ", expected another type of value");
 }
 
+// The whole text as a number.
+template <typename T>
+T parsed(const Value& value, const std::string& text) {
+  T number = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) refuse(value);
+  return number;
+}
+
 double number_in(const Value& value) {
   if (value.is_number()) return value.number();
   if (!value.is_text()) refuse(value);
   const std::string& text = value.text();
-  double number = 0;  // "nan", "inf" and "-inf"
-  const auto parsed =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc()) refuse(value);
-  return number;
+  return parsed<double>(value, text);  // "nan", "inf" and "-inf"
 }
 
 template <typename E>
@@ -259,10 +265,7 @@ void read(const Value& value, T& into) {
     into = number_in(value);
   } else if constexpr (std::same_as<T, std::uint64_t>) {
     if (!value.is_text()) refuse(value);
-    const std::string& text = value.text();
-    if (std::from_chars(text.data(), text.data() + text.size(), into).ec !=
-        std::errc())
-      refuse(value);
+    into = parsed<T>(value, value.text());
   } else if constexpr (std::is_enum_v<T>) {
     if (!value.is_integer() || value.integer() < 0 ||
         value.integer() >= end_of<T>())
