@@ -42,10 +42,13 @@ void WorkerClient::fail_start(const std::string& why) {
   const std::string last = process_->log().last_line();
   process_.reset();
   ++failed_starts_;
+  // Of the words `torch` and `te` the user sees no interpreter.
+  const bool lacks_module = last.starts_with("ModuleNotFoundError");
   throw Error(
       Code::kUnreadable,
-      fmt::format("worker '{}': {}{}", printable(command_.text), why,
-                  last.empty() ? "" : "; its log ends: " + shown(last)));
+      fmt::format("worker '{}': {}{}{}", printable(command_.text), why,
+                  last.empty() ? "" : "; its log ends: " + shown(last),
+                  lacks_module ? "; ASSAY_PYTHON names another python3" : ""));
 }
 
 void WorkerClient::start() {

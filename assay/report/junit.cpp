@@ -9,6 +9,7 @@
 #include "assay/base/atomic_file.h"
 #include "assay/report/markup.h"
 #include "assay/report/row_view.h"
+#include "assay/report/wording.h"
 
 namespace assay {
 namespace {
@@ -126,9 +127,10 @@ void write_junit(const Comparison& comparison,
   AtomicFile file(path);
   file.write("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
   file.write(fmt::format(
-      "<testsuites name=\"assay compare\" tests=\"{}\" failures=\"{}\" "
+      "<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" "
       "errors=\"0\" skipped=\"{}\">\n",
-      std::max<std::int64_t>(tests, 1), tests == 0 ? 1 : failures, skipped));
+      wording(comparison.subject).command, std::max<std::int64_t>(tests, 1),
+      tests == 0 ? 1 : failures, skipped));
   for (const Group& group : comparison.groups)
     write_suite(comparison, group, file);
   if (tests == 0) write_nothing(file);

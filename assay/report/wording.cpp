@@ -5,18 +5,18 @@ namespace assay {
 const Wording& wording(Subject subject) {
   static constexpr Wording kTraces{"comparison report", "golden", "target",
                                    "record", "first divergence"};
-  static constexpr Wording kCalls{"API pre-check", "golden",         "device",
-                                  "result",        "first mismatch", false,
-                                  "call"};
+  static constexpr Wording kCalls{
+      "API pre-check",  "golden", "device", "result",
+      "first mismatch", false,    "call",   "assay precheck run"};
   static constexpr Wording kDevices{
       "two devices",    "reference", "device", "output",
-      "first mismatch", false,       ""};
+      "first mismatch", false,       "",       "assay precheck compare"};
   static constexpr Wording kPerturbed{
       "perturbation check", "golden", "target", "output",
-      "first unsteady",     false,    "call"};
+      "first unsteady",     false,    "call",   "assay fuzz"};
   static constexpr Wording kSettings{
       "environments",     "golden", "target", "setting",
-      "first to look at", false,    ""};
+      "first to look at", false,    "",       "assay env diff"};
   switch (subject) {
     case Subject::kCalls:
       return kCalls;

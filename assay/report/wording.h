@@ -17,6 +17,7 @@ struct Wording {
   bool flows = true;
   // What the command's --only takes: "row", "call", or "" where it has none.
   std::string_view only = "row";
+  std::string_view command = "assay compare";  // that makes it
 };
 
 const Wording& wording(Subject subject);

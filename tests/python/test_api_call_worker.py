@@ -76,8 +76,17 @@ def test_words_of_other_dumps(ask):
     same(scalar["tensors"]["output.0"], x * 0.5)
 
 
+def test_a_generator_is_made_of_its_seed(ask):
+    generator = torch.Generator().manual_seed(7)
+    expected = torch.randint(0, 100, (50,), generator=generator)
+    found = ask("Torch.randint", 0, 100, [50], keywords={
+        "generator": Spelled("torch._C.Generator", "seed 7")})
+    same(found["tensors"]["output.0"], expected)
+
+
 @pytest.mark.parametrize("kind, text, said", [
-    ("torch._C.Generator", "seed 1", "torch._C.Generator"),
+    ("torch._C.Generator", "seed -1", "torch._C.Generator"),
+    ("torch._C.Generator", "state 1", "torch._C.Generator"),
     ("my.module.Thing", None, "my.module.Thing"),
     ("str", "x" * 20 + "... (1200 characters, SHA-256 0123456789abcdef...)",
      "beginning"),

@@ -136,6 +136,8 @@ class Arguments:
             raise Unsupported(f"argument {where}: {error}") from None
         if isinstance(value, values.Device):
             return self._own_device(where, value)
+        if isinstance(value, values.Seed):
+            return torch.Generator(self._device).manual_seed(value)
         return self._precision.value(value)
 
     def _own_device(self, where: str, device: values.Device) -> torch.device:

@@ -86,6 +86,14 @@ class Device(str):
     """A device of the recorded run, which this torch need not know."""
 
 
+class Seed(int):
+    """Of a generator, which has to be made on the worker's device."""
+
+
+def _seed(text: str) -> Seed:
+    return Seed(re.fullmatch(r"seed (\d+)", text)[1])
+
+
 def _device(text: str) -> Device:
     if not _DEVICE.match(text):
         raise ValueError
@@ -111,6 +119,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "torch.memory_format": _member(torch.memory_format),
     "torch.qscheme": _member(torch.qscheme),
     "torch.device": _device,
+    "torch.Generator": _seed,
+    "torch._C.Generator": _seed,
 }
 
 
