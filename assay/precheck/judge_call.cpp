@@ -142,6 +142,10 @@ class CallJudge {
         input += std::string_view(record.leaf).substr(kOutput.size());
       const Record* argument =
           record_named(task_.trace->ops[call_.forward], Role::kInput, input);
+      // msprobe numbers the gradients that there are: of embedding(ids, weight)
+      // "output.0" is the weight's, which was asked for.
+      if (argument && argument->facts.dtype && is_exact(*argument->facts.dtype))
+        continue;
       if (argument && argument->is_tensor)
         add_name(std::string(kGradient) + input);
       else if (!task_.inputs->backward)

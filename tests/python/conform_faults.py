@@ -116,8 +116,9 @@ FAULTS = {
         "rmsnorm", "provider",
         '{"adapter": module.ADAPTER}',
         '{"adapter": module.ADAPTER, "api": [path for path in\n'
-        '                       importlib.import_module(\n'
-        '                           "assay.worker.te_provider." + name).API\n'
+        '                       (() if name == "api_call" else\n'
+        '                        importlib.import_module(\n'
+        '                           "assay.worker.te_provider." + name).API)\n'
         '                       if path != "transformer_engine.pytorch.'
         'RMSNorm"]}'),
 }
