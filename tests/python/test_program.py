@@ -110,7 +110,12 @@ def test_the_planted_operator_is_named_and_no_other(faulty):
 def test_the_guide_shows_what_it_prints(faulty):
     guide = (ROOT / "docs/migration.md").read_text()
     shown, = re.findall(r"```text\n(.*?)```", guide, re.S)
-    assert shown in faulty.text
+    # How many elements are how far over hangs on the processor's own tanh.
+    assert without_figures(shown) in without_figures(faulty.text)
+
+
+def without_figures(text: str) -> str:
+    return re.sub(r"\b\d+(\.\d+)?(e[+-]\d+)?\b", "#", text)
 
 
 def test_only_what_was_asked_for_is_replayed(faulty, healthy):
