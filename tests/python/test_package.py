@@ -1,6 +1,8 @@
 """`import assay`: what it costs and offers, what it says without a library."""
 
 import ast
+import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -56,15 +58,18 @@ def test_every_name_is_listed_and_unknown_ones_are_not_there():
 
 
 def defined(path):
-    """Names that the module at `path` binds."""
+    """Names that the module at `path` binds, or promises in __all__."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.ImportFrom):
             yield from (alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.Assign):
-            yield from (target.id for target in node.targets
-                        if isinstance(target, ast.Name))
+            names = [target.id for target in node.targets
+                     if isinstance(target, ast.Name)]
+            yield from names
+            if names == ["__all__"]:
+                yield from ast.literal_eval(node.value)
 
 
 def module_file(name):
@@ -80,6 +85,8 @@ def test_every_name_is_where_it_is_said_to_be():
             assert hasattr(assay._core, name)
         elif module_file(home).exists():
             assert name in set(defined(module_file(home))), (name, home)
+            if importlib.util.find_spec("torch"):
+                assert hasattr(importlib.import_module(home), name)
 
 
 @pytest.fixture
