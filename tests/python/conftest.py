@@ -58,3 +58,12 @@ def precheck_traces(tmp_path_factory):
         (folder / mode / "step0").rename(folder / f"step{step}")
         (folder / mode).rmdir()
     return folder
+
+
+@pytest.fixture
+def bare_python(tmp_path):
+    """An interpreter without the packages that are installed beside it."""
+    path = tmp_path / "bare"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    path.chmod(0o755)
+    return str(path)

@@ -394,14 +394,11 @@ def test_the_command_says_why_a_script_failed(command, tmp_path):
     assert "Traceback" in result.stderr
 
 
-def test_a_python_without_torch_is_named(tmp_path):
-    bare = tmp_path / "bare"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-    bare.chmod(0o755)
+def test_a_python_without_torch_is_named(tmp_path, bare_python):
     (tmp_path / "train.py").write_text("import torch")
     done = subprocess.run(
         [ASSAY, "determinism", "train.py"], cwd=tmp_path, text=True,
-        capture_output=True, env={**os.environ, "ASSAY_PYTHON": str(bare)})
+        capture_output=True, env={**os.environ, "ASSAY_PYTHON": bare_python})
     assert done.returncode == 3
     assert re.fullmatch(r"assay: train.py: run 1 failed: \S+ has no torch; "
                         r"\$ASSAY_PYTHON names a Python that has\n",

@@ -54,14 +54,11 @@ def fuzz(tmp_path):
     return call
 
 
-def test_a_python_without_torch_is_named(tmp_path):
-    bare = tmp_path / "bare"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-    bare.chmod(0o755)
+def test_a_python_without_torch_is_named(tmp_path, bare_python):
     (tmp_path / "train.py").write_text("import torch")
     done = subprocess.run(
         [ASSAY, "fuzz", "train.py"], cwd=tmp_path, text=True,
-        capture_output=True, env={**os.environ, "ASSAY_PYTHON": str(bare)})
+        capture_output=True, env={**os.environ, "ASSAY_PYTHON": bare_python})
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     assert "has no torch; $ASSAY_PYTHON names a Python that has" in done.stderr
